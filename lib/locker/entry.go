@@ -77,7 +77,12 @@ func (e *Entry) Holder() *View {
 // InsideJob reports whether this process was started from inside a job that holds one of the atoms.
 func InsideJob(entries []Entry) bool {
 	return slices.ContainsFunc(entries, func(e Entry) bool {
-		return slices.ContainsFunc(append(e.Readers, e.View), func(v View) bool { return v.Active.Held && v.IsInsideJob() })
+		for _, v := range append(e.Readers, e.View) {
+			if v.Active.Held && v.IsInsideJob() {
+				return true
+			}
+		}
+		return false
 	})
 }
 

@@ -14,27 +14,29 @@ const firstPiece = 4 << 10
 // Newest yields the events in the last most bytes of the current file and .1 (or those of Seen), the newest
 // first. It skips damaged lines, and ends without an error if it cannot read: events, or all, may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		if l.Seen != nil {
-			slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
+	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
+}
+
+// yieldNewest is apart from Newest, which the compiler would else copy into each of its callers' loops.
+func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
+	if l.Seen != nil {
+		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
+		return
+	}
+	files, err := openRunlog(l.Dir, l.Host)
+	if err != nil {
+		return
+	}
+	defer closeAll(files) // only read from
+	for _, f := range slices.Backward(files) {
+		left, goesOn := l.yieldEnd(f, most, yield)
+		if most = left; !goesOn {
 			return
-		}
-		files, err := openRunlog(l.Dir, l.Host)
-		if err != nil {
-			return
-		}
-		defer closeAll(files) // only read from
-		left := most
-		for _, f := range slices.Backward(files) {
-			goesOn := false
-			if left, goesOn = l.yieldEnd(f, left, yield); !goesOn {
-				return
-			}
 		}
 	}
 }
 
-// yieldEnd is Newest for one file. It returns what is left of most; goesOn is false if yield wants no more.
+// yieldEnd is yieldNewest for one file. It returns what is left of most; goesOn is false if yield wants no more.
 func (l *Log) yieldEnd(f *os.File, most int64, yield func(Event) bool) (left int64, goesOn bool) {
 	info, err := f.Stat()
 	if err != nil {

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"cmp"
 	"syscall"
 	"time"
 
@@ -202,5 +201,7 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 
 // note keeps the first error for Run to return. It does not change what happens to the job.
 func (r *run) note(err error) {
-	r.trouble = cmp.Or(r.trouble, err)
+	if r.trouble == nil {
+		r.trouble = err
+	}
 }
