@@ -49,20 +49,6 @@ type Locker struct {
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing. A lease runs out after its owner's death,
-// and a newcomer sends the owner's job no signals: it asks the owner to end the job.
-func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
-	return nil
-}
-
-func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
-	return nil
-}
-
-func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error { return nil }
-
-func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) { return false, nil }
-
 func (l *Locker) context() context.Context {
 	return cmp.Or(l.Context, context.Background())
 }
