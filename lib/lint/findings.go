@@ -34,7 +34,7 @@ func (f *findings) once(line int, what, reason, cure string) {
 
 func (j *job) namesUser() {
 	words := strings.Fields(j.Command)
-	if !j.isUsers || len(words) < 2 || j.IsUser == nil || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
+	if !j.isUsers || len(words) < 2 || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
 		return
 	}
 	if (words[1][0] == '/' || j.isCommand(words[1])) && j.findIn(words[0], filepath.SplitList(j.variable("PATH"))) == "" {

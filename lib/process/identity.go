@@ -226,10 +226,7 @@ func ParentOf(pid int) (Identity, error) {
 // IsAncestor reports whether pid is this process or one of its ancestors. It is false, too, for an ancestor
 // above one whose parent is not shown (hidepid on Linux before 6.13); package killer ends no process then.
 func IsAncestor(pid int) bool {
-	if selfOrParent(pid) {
-		return true
-	}
-	return slices.Contains(followed(), pid)
+	return selfOrParent(pid) || slices.Contains(followed(), pid)
 }
 
 // IsAbove reports whether pid is the process start or one of its ancestors; false if that is not known.
