@@ -54,12 +54,7 @@ func (l *Line) Clear() {
 // keep rewrites the line until it is cleared. At a signal that ends this process, keep clears the line first,
 // because the shell's prompt comes next.
 func (l *Line) keep(done chan struct{}) {
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-		if !signal.Ignored(sig) {
-			signal.Notify(signals, sig)
-		}
-	}
+	signals := sysfile.CatchEnds()
 	defer signal.Stop(signals)
 	for tick := time.Tick(time.Second); ; {
 		select {
