@@ -57,11 +57,9 @@ func HostsOf(names []string) (hosts []string) {
 }
 
 func hostOf(name string) (host string, ok bool) {
-	host, ok = strings.CutPrefix(cutRotated(name), prefix)
-	if ok {
-		host, ok = strings.CutSuffix(host, suffix)
-	}
-	return host, ok && isHost(host)
+	host, begins := strings.CutPrefix(cutRotated(name), prefix)
+	host, ends := strings.CutSuffix(host, suffix)
+	return host, begins && ends && isHost(host)
 }
 
 // ErrCut is yielded, with the time of the next event, if events before that one are left out.
