@@ -46,7 +46,6 @@ func refused(args []string, why error) error {
 	return why
 }
 
-// IsCommand reports whether a word names a program that can be run.
 func IsCommand(word string) bool {
 	_, err := supervise.Find(word)
 	return err == nil
