@@ -18,28 +18,27 @@ import (
 // keeper is the hold.Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
 // this process belongs to the program's job, and could not end that job if the lease were lost.
 type keeper struct {
-	*hold.Args
 	args []string
 	dir  string
 	line *os.File // the connection to the holder; nil: not started
 	lost chan string
 }
 
-func keep(a *hold.Args, args []string) (hold.Keeper, error) {
+func keep(a *hold.Args, args []string) (hold.Keeper, <-chan string, error) {
 	dir, err := config.DirOf(a.Store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	checked, err := lockfile.Create(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	checked.Close()
-	k := &keeper{Args: a, args: args, lost: make(chan string, 1)}
+	k := &keeper{args: args, lost: make(chan string, 1)}
 	if k.dir, err = absolute(dir); err != nil {
-		return nil, fault.Wrap(dir, err)
+		return nil, nil, fault.Wrap(dir, err)
 	}
-	return k, fault.Wrap(k.dir, os.Setenv("ADLOCK_DIR", k.dir))
+	return k, k.lost, fault.Wrap(k.dir, os.Setenv("ADLOCK_DIR", k.dir))
 }
 
 // rootPaths makes paths in the environment absolute for the holder, which has another working directory.
@@ -126,8 +125,6 @@ func (k *keeper) listen(said *json.Decoder) {
 		k.lost <- "the job is being ended, as the lease could not be kept or a newcomer asked for it"
 	}
 }
-
-func (k *keeper) Lost() <-chan string { return k.lost }
 
 // Release asks the holder to release. If the owner is dead (Again), the holder may have done so by itself.
 func (k *keeper) Release(r locker.ReleaseRequest) error {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -90,7 +91,7 @@ func optionsFirst(p *config.Program, args []string) []string {
 func (v verb) takesNames() bool { return v.args || v.named }
 
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
-	v, q := verbs[known.Name], new(query)
+	v, q := verbs[known.Name], &query{now: time.Now()}
 	passOn := func(err error) error {
 		if err != nil && v.passOn != nil {
 			v.passOn(args[1:])

@@ -138,21 +138,20 @@ func checker(q *query) (*lint.Checker, error) {
 	}
 	as := withRightsOf(users)
 	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
-	c := &lint.Checker{
+	return &lint.Checker{
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
 		IsUser: remembered(isUser), Unknown: remembered(isUnknown),
 		Zone: os.Getenv("TZ"), Differs: remembered(differsFromMachine),
-	}
-	c.Homeless = homelessTest(as)
-	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
-	c.Stranger = remembered(strangerOf)
-	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
-	c.Filed = rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) })
-	c.Missing = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isMissing(path) }) })
-	c.Longest = longestOf(users)
-	return c, nil
+		Homeless:  homelessTest(as),
+		Dir:       rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) }),
+		Stranger:  remembered(strangerOf),
+		IsNetwork: rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) }),
+		Filed:     rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) }),
+		Missing:   rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isMissing(path) }) }),
+		Longest:   longestOf(users),
+	}, nil
 }
 
 func isUnknown(name string) bool {

@@ -39,15 +39,7 @@ var logVerb = verb{
 }
 
 func showLog(q *query) error {
-	now := time.Now()
-	since, err := when("since", q.since, now, time.Time{})
-	if err != nil {
-		return err
-	}
-	until, err := when("until", q.until, now, time.Time{})
-	if err != nil {
-		return err
-	}
+	since, until := q.since.Value, q.until.Value
 	if !until.IsZero() && !since.Before(until) {
 		return errNoPeriod
 	}
@@ -69,7 +61,7 @@ func showLog(q *query) error {
 	if q.lines < allLines {
 		var last []runlog.Event
 		last, failed = l.last(events, q.lines, dir)
-		events, l.since = all(last), now
+		events, l.since = all(last), q.now
 		if len(last) > 0 {
 			l.since = last[0].Time
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"time"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
@@ -30,13 +29,8 @@ var reportVerb = verb{
 }
 
 func tellReport(q *query) error {
-	now := time.Now()
-	since, err := when("since", q.since, now, time.Time{})
-	if err != nil {
-		return err
-	}
 	if q.allUsers {
-		return q.tellReportOfAll(since, now)
+		return q.tellReportOfAll()
 	}
 	past, err := q.recorded("report")
 	if err != nil {
@@ -44,7 +38,7 @@ func tellReport(q *query) error {
 	}
 	dir := past.dir
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: past.chosen.hasPast, State: past.state,
+		Since: q.since.Value, Now: q.now, Match: past.chosen.has, State: past.state,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	nothing := nothingIn(dir)
@@ -58,7 +52,7 @@ func tellReport(q *query) error {
 		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.hasPast, State: past.state,
+		Since: q.since.Value, Until: q.now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.has, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
@@ -67,15 +61,15 @@ func tellReport(q *query) error {
 	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
-func (q *query) tellReportOfAll(since, now time.Time) error {
+func (q *query) tellReportOfAll() error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
-			Since: since, Now: now, Match: a.chosen.hasPast, State: stateIn(a.entries), User: a.user,
+			Since: q.since.Value, Now: q.now, Match: a.chosen.has, State: stateIn(a.entries), User: a.user,
 		})
 		r.Damaged += a.damaged
 		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")
 		a.omitted += r.Limit(mostAtoms)
-		a.tellCut(since)
+		a.tellCut(q.since.Value)
 		return r, err
 	})
 	if users == nil {

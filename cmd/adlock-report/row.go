@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os/user"
 	"slices"
 	"strconv"
@@ -82,9 +83,7 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 }
 
 func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
-	if p == nil {
-		p = &past{}
-	}
+	p = cmp.Or(p, &past{})
 	r := &row{
 		Called: e.Called(), user: a.user, UID: a.uid, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
 		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),

@@ -13,7 +13,11 @@ import (
 
 // strays returns the slots that no row shows: their atoms are gone, cannot be read or are left out.
 func strays(all []locker.Slot, rows []*row) []locker.Slot {
-	return slices.DeleteFunc(all, func(s locker.Slot) bool { return shown(s, rows) })
+	return slices.DeleteFunc(all, func(s locker.Slot) bool {
+		return slices.ContainsFunc(rows, func(r *row) bool {
+			return r.Name.SlotPrefix() == s.Name.SlotPrefix() && (r.isSemaphore() || r.Slot == s.Number && r.Owner == s.Record.Owner.PID)
+		})
+	})
 }
 
 func (q *query) strayText(slots []locker.Slot, rows []*row) string {
@@ -25,16 +29,6 @@ func (q *query) strayText(slots []locker.Slot, rows []*row) string {
 		}
 	}
 	return w.String()
-}
-
-func shown(s locker.Slot, rows []*row) bool {
-	for _, r := range rows {
-		is := r.isSemaphore() || r.Slot == s.Number && r.Owner == s.Record.Owner.PID
-		if is && r.Name.SlotPrefix() == s.Name.SlotPrefix() {
-			return true
-		}
-	}
-	return false
 }
 
 func slotText(s locker.Slot) string {

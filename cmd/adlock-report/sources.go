@@ -163,7 +163,8 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 }
 
 type query struct {
-	since, until string // as typed: the function when parses them
+	now          time.Time
+	since, until runlog.Opt[time.Time]
 	atom         string
 	kinds        []runlog.Kind // of events; none: all
 	reset        string        // the atom whose learned limits are to be forgotten
@@ -193,13 +194,13 @@ type query struct {
 
 func (q *query) sinceOption(otherwise string) config.Option {
 	return config.Option{
-		Name: "since", Arg: "WHEN", Default: otherwise, Set: config.AnyText(&q.since),
+		Name: "since", Arg: "WHEN", Default: otherwise, Set: q.moment(&q.since),
 		Help: "the first moment: " + timeForms + "; 16:00 is the latest one",
 	}
 }
 
 func (q *query) untilOption() config.Option {
-	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "the last moment, in the forms of --since", Set: config.AnyText(&q.until)}
+	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "the last moment, in the forms of --since", Set: q.moment(&q.until)}
 }
 
 func (q *query) atomOption() config.Option {
@@ -264,8 +265,6 @@ func (c choice) hasEntry(e locker.Entry) bool {
 	}
 	return string(e.Name) == c.text || matches(c.text, called.Atom)
 }
-
-func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
 
 // failures keeps the last error of a verb that continues after errors; add reports the one before.
 type failures struct{ last error }

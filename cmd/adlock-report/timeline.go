@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"time"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
@@ -26,15 +25,8 @@ var timelineVerb = verb{
 }
 
 func drawTimeline(q *query) error {
-	now := time.Now()
-	until, err := when("until", q.until, now, now)
-	if err != nil {
-		return err
-	}
-	since, err := when("since", q.since, now, until.AddDate(0, 0, -1))
-	if err != nil {
-		return err
-	}
+	until := q.until.Or(q.now)
+	since := q.since.Or(until.AddDate(0, 0, -1))
 	if !since.Before(until) {
 		return errNoPeriod
 	}
@@ -49,7 +41,7 @@ func drawTimeline(q *query) error {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: past.chosen.hasPast, State: past.state,
+		Since: since, Until: until, Margin: !q.until.Set, Columns: columns, Match: past.chosen.has, State: past.state,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/limit"
+	"adlock/lib/runlog"
 )
 
 const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
@@ -16,14 +18,24 @@ var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
 
 // The layouts of a full time, all local except the first, and of a time of day.
 var (
-	timeLayouts  = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
+	timeLayouts  = []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-func when(option, text string, now, otherwise time.Time) (time.Time, error) {
+// moment is a setter for a time; an empty text undoes an earlier one.
+func (q *query) moment(to *runlog.Opt[time.Time]) func(string) error {
+	return func(text string) (err error) {
+		to.Value, err = when(text, q.now)
+		to.Set = text != ""
+		return err
+	}
+}
+
+// when returns the zero time for an empty text and for never.
+func when(text string, now time.Time) (time.Time, error) {
 	switch text {
 	case "":
-		return otherwise, nil
+		return time.Time{}, nil
 	case "now":
 		return now, nil
 	}
@@ -33,7 +45,7 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	case err == nil:
 		return now.Add(-d), nil
 	case limit.LacksUnit(text):
-		return time.Time{}, &fault.Error{Kind: fault.Usage, Object: "--" + option, Err: err}
+		return time.Time{}, err
 	}
 	if t, is := clockTime(text, now); is {
 		return t, nil
@@ -41,7 +53,7 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	if t, is := parsedBy(timeLayouts, text); is {
 		return t, nil
 	}
-	return time.Time{}, fault.New(fault.Usage, "--"+option, "bad time "+strconv.Quote(text)+" (want "+timeForms+")")
+	return time.Time{}, errors.New("bad time " + strconv.Quote(text) + " (want " + timeForms + ")")
 }
 
 // clockTime parses [today|yesterday] [15:04[:05]]; a time without a day is the latest such time in the past.

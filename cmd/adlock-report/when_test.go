@@ -17,7 +17,7 @@ func TestATimeMayBeAnAgeAClockTimeADayOrADate(t *testing.T) {
 		"2026-02-20": "2026-02-20 00:00:00", "2026-02-20 14:00": "2026-02-20 14:00:00", "2026-02-20T14:00:01": "2026-02-20 14:00:01",
 		"2026-02-20T14:00:00Z": "2026-02-20 15:00:00",
 	} {
-		got, err := when("since", text, now, time.Time{})
+		got, err := when(text, now)
 		if !got.IsZero() {
 			got = got.In(time.Local)
 		}
@@ -26,7 +26,7 @@ func TestATimeMayBeAnAgeAClockTimeADayOrADate(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"tomorrow", "25:00", "today 7d", "yesterday x", "2026-02-30", "5x", " "} {
-		if got, err := when("since", text, now, now); err == nil {
+		if got, err := when(text, now); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -138,7 +137,7 @@ func rewritten(q *query, text string) (string, error) {
 }
 
 func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
-	if l, _ := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
+	if l, _ := crontab.Misread(lines, q.userColumn, isUser, run.IsCommand); l != nil {
 		return crontab.Result{}, misread(q, l)
 	}
 	if q.unwrap {
@@ -263,11 +262,6 @@ func firstThere(path string) (os.FileInfo, error) {
 		return firstThere(filepath.Dir(path))
 	}
 	return info, err
-}
-
-func isCommand(word string) bool {
-	_, err := exec.LookPath(word)
-	return err == nil
 }
 
 func misread(q *query, l *crontab.Line) error {

@@ -102,10 +102,7 @@ func jobsOf(pids []string) ([]process.Job, error) {
 func (a *killArgs) endJob(job process.Job) error {
 	object := processTitle(job.Owner.PID)
 	if a.dryRun {
-		if err := listJob(object, job); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil // the process has died meanwhile
+		return sysfile.IgnoreMissing(listJob(object, job)) // the process may have died meanwhile
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }

@@ -43,11 +43,7 @@ func program() *config.Program {
 		Verbs: slices.Concat(
 			[]config.Verb{run.Verb(nil), run.Shell(nil), hold.Verb(nil)}, reports(),
 			[]config.Verb{stopVerb, clearVerb, statAgeVerb, ageVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, leftVerb, takeVerb, takeoverVerb, nameVerb, lockableVerb, locationsVerb, hostVerb, guardVerb, agentVerb, run.Guarded}),
-		IsCommand: func(word string) bool {
-			_, err := supervise.Find(word)
-			return err == nil
-		},
-		Meant: meant,
+		IsCommand: run.IsCommand, Meant: meant,
 	}
 }
 

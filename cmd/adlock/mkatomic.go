@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -62,7 +61,7 @@ func makeOfInput(file string, replace bool) error {
 	if sysfile.WasClosed(0) {
 		return &fault.Error{Kind: fault.Usage, Object: "standard input", Err: unix.EBADF}
 	}
-	ended := listen() // before there is a temporary file to leave behind
+	ended := sysfile.CatchEnds() // before there is a temporary file to leave behind
 	pending, err := begin(file, replace)
 	if err != nil {
 		return err
@@ -83,17 +82,6 @@ func makeOfInput(file string, replace bool) error {
 		return fault.Wrap(file, err)
 	}
 	return finish(pending, file, replace)
-}
-
-// listen receives HUP, INT and TERM, except those that were ignored at the start.
-func listen() <-chan os.Signal {
-	ended := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
-		if !signal.Ignored(sig) {
-			signal.Notify(ended, sig)
-		}
-	}
-	return ended
 }
 
 // makeOfOutput makes the file of what the command prints. If the command fails or is signalled to end, the

@@ -195,22 +195,16 @@ func checksum(part string) string { return strconv.FormatUint(uint64(cksumOf(par
 // cksumOf is CRC-32 as cksum(1) has it (POSIX.1-2017): the most significant bit first, over the bytes
 // and then their count. The standard library has only the reflected CRC-32.
 func cksumOf(text string) uint32 {
+	bytes := []byte(text)
+	for n := len(text); n > 0; n >>= 8 {
+		bytes = append(bytes, byte(n))
+	}
 	var crc uint32
-	add := func(b byte) {
+	for _, b := range bytes {
 		crc ^= uint32(b) << 24
 		for range 8 {
-			if crc&(1<<31) != 0 {
-				crc = crc<<1 ^ 0x04C11DB7
-			} else {
-				crc <<= 1
-			}
+			crc = crc<<1 ^ 0x04C11DB7&-(crc>>31)
 		}
-	}
-	for i := range len(text) {
-		add(text[i])
-	}
-	for n := len(text); n > 0; n >>= 8 {
-		add(byte(n))
 	}
 	return ^crc
 }

@@ -207,15 +207,11 @@ func ForScript(options []Option, err error) error {
 		return err
 	}
 	o := Find(options, e.Object)
-	switch {
-	case o == nil || o.Env == "":
+	if o == nil || o.Env == "" {
 		return err
-	case o.Name == "if-elapsed":
-		return &fault.Error{Kind: e.Kind, Object: "IfElapsed", Err: e.Err}
-	case o.Name == "expire-after":
-		return &fault.Error{Kind: e.Kind, Object: "ExpireAfter", Err: e.Err}
 	}
-	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
+	object := cmp.Or(map[string]string{"if-elapsed": "IfElapsed", "expire-after": "ExpireAfter"}[o.Name], o.Env)
+	return &fault.Error{Kind: e.Kind, Object: object, Err: e.Err}
 }
 
 // OptionsFirst moves options before NAMEs, as Parse needs them. With --help among them, it returns only that.
@@ -271,8 +267,7 @@ func Text(to *string) func(string) error {
 		if value == "" {
 			return errors.New("must not be empty")
 		}
-		*to = value
-		return nil
+		return AnyText(to)(value)
 	}
 }
 

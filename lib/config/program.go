@@ -84,7 +84,7 @@ func (p *Program) run(args []string) (int, error) {
 		if errors.Is(err, ErrHelp) {
 			return 0, LibraryOnly(v.Name)
 		}
-		return status, p.Hint(v.Name, err)
+		return status, p.hint(v.Name, err)
 	}
 	switch args[0] {
 	case "--help", "-h":
@@ -112,9 +112,9 @@ func (p *Program) Unknown(arg string) error {
 	if looksLikeOption(arg) {
 		name, _, _ := strings.Cut(arg, "=")
 		if run := p.Verb(runVerb); run != nil && Find(run.Options(), name) != nil {
-			return p.Hint("", withoutRun("option", name))
+			return p.hint("", withoutRun("option", name))
 		}
-		return p.Hint("", unknownOption(name, nil))
+		return p.hint("", unknownOption(name, nil))
 	}
 	var names []string
 	for i := range p.Verbs {
@@ -124,12 +124,12 @@ func (p *Program) Unknown(arg string) error {
 	}
 	names = append(names, "help", "version")
 	if p.IsCommand != nil && Nearest(arg, names) == "" && p.IsCommand(arg) {
-		return p.Hint("", withoutRun("verb", arg))
+		return p.hint("", withoutRun("verb", arg))
 	}
 	if p.Meant != nil && p.Meant(arg) != "" {
-		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown{kind: "verb", meant: p.Meant(arg)}})
+		return p.hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown{kind: "verb", meant: p.Meant(arg)}})
 	}
-	return p.Hint("", unknownWord("verb", arg, "", names))
+	return p.hint("", unknownWord("verb", arg, "", names))
 }
 
 // runVerb is what users of flock(1) and timeout(1), which have no verbs, forget.
@@ -139,8 +139,8 @@ func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// Hint adds to the error for an unknown option of a verb, or for an unknown verb (""), how to list them.
-func (p *Program) Hint(verb string, err error) error {
+// hint adds to the error for an unknown option of a verb, or for an unknown verb (""), how to list them.
+func (p *Program) hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
 	if !errors.As(err, &u) || !errors.As(err, &e) {

@@ -1,6 +1,7 @@
 package cronline
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -27,11 +28,7 @@ func Plain(program string) string {
 		}
 		return '_'
 	}, path.Base(program))
-	name = strings.Trim(name[:min(len(name), longestBase)], "._-")
-	if name == "" {
-		return "job"
-	}
-	return name
+	return cmp.Or(strings.Trim(name[:min(len(name), longestBase)], "._-"), "job")
 }
 
 // subject returns the words of the simple command that a text is about: the first whose program is not in dull,

@@ -90,7 +90,7 @@ func guessedName(text string) string {
 func understood(words []string) bool {
 	for i, word := range words {
 		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
-		if !isPlain(word) || !mayBeName && !isSetting(word) {
+		if !isPlain(word) || !mayBeName && !(strings.HasPrefix(word, setting) && isPlainAssignment(word)) {
 			return false
 		}
 	}
@@ -100,8 +100,6 @@ func understood(words []string) bool {
 func isPlain(word string) bool {
 	return strings.TrimFunc(word, func(c rune) bool { return c >= 0x80 || strings.ContainsRune(plain, c) }) == ""
 }
-
-func isSetting(word string) bool { return strings.HasPrefix(word, setting) && isPlainAssignment(word) }
 
 func isPlainAssignment(word string) bool {
 	name, _, is := strings.Cut(word, "=")

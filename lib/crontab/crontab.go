@@ -74,7 +74,7 @@ func Refuse(lines []Line) error {
 			return refusal(&lines[i], "a NUL byte")
 		case lines[i].Kind == Job || lines[i].Kind == Unknown && meantAsJob.MatchString(lines[i].Head):
 			jobs++
-		case i > 0 && lines[i-1].GoesOn():
+		case i > 0 && lines[i-1].continues():
 		case lines[i].Kind == Unknown:
 			if unknown++; first < 0 {
 				first = i
@@ -89,8 +89,8 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron does not join it with the next.
-func (l *Line) GoesOn() bool {
+// continues reports whether a line other than a comment ends in an unescaped backslash. cron does not join it with the next.
+func (l *Line) continues() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }

@@ -53,7 +53,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 		return nil, ""
 	}
 	file, err := Parse(l.Command)
-	if err != nil || l.GoesOn() {
+	if err != nil || l.continues() {
 		return nil, stays + "in a line that no shell understands"
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {

@@ -121,10 +121,8 @@ func Unguard(lines []Line) (r Result) {
 				above = jobs
 				return strings.Replace(l.Text(), l.Value, jobs, 1)
 			}
-		case l.Kind == Job && guarded:
-			if isLocked(l) {
-				r.Done++
-			}
+		case l.Kind == Job && guarded && isLocked(l):
+			r.Done++
 		}
 		if guarded {
 			return renamed(l, shellVariable, "SHELL")

@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,7 +54,8 @@ var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for other and missing files.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
-	if err != nil || !isIn(systemDir, path) {
+	whole, unknown := filepath.Abs(path)
+	if cmp.Or(err, unknown) != nil || filepath.Dir(whole) != systemDir {
 		return "", ""
 	}
 	_, isOther := os.Stat(debian)
@@ -71,11 +73,6 @@ func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure strin
 		return "it does not belong to root", "chown root it"
 	}
 	return "", ""
-}
-
-func isIn(dir, path string) bool {
-	path, err := filepath.Abs(path)
-	return err == nil && filepath.Dir(path) == dir
 }
 
 // sameAs returns a test that is true for paths to the same file: one spool may be a link to another.

@@ -17,10 +17,8 @@ func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
 		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is {
-			if words := cronline.Called(wordsOf(rest, call)); len(words) > 0 {
-				if inner, ok := cronline.ShellText(words); ok {
-					return WithoutSleep(inner)
-				}
+			if inner := calledShell(wordsOf(rest, call)); inner != nil {
+				return WithoutSleep(inner[0])
 			}
 		}
 	}
@@ -47,7 +45,7 @@ const noticeable = 10
 // time is 0 if there is none, or the line's lock hardly needs to be held for it (noticeable).
 func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
 	_, words = WithoutSleep(command)
-	if longest = LongestSleep(words); l.Schedule.Shortest == 0 || noticeable*longest < l.Schedule.Shortest {
+	if longest = longestSleep(words); l.Schedule.Shortest == 0 || noticeable*longest < l.Schedule.Shortest {
 		return words, 0
 	}
 	return words, longest
@@ -55,8 +53,8 @@ func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
 
 const mostRandom = 32767
 
-// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts as mostRandom.
-func LongestSleep(words string) (longest time.Duration) {
+// longestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts as mostRandom.
+func longestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {
 		unit = max(unit, units[words[last:]])

@@ -61,14 +61,13 @@ func proc() Finding {
 
 func pidfd(self process.Identity) Finding {
 	fd, err := unix.PidfdOpen(self.PID, 0)
-	switch {
-	case err != nil:
+	if err != nil {
 		return warn("pidfd", err.Error(), "from Linux 5.3 on a signal cannot reach a stranger with a used pid; a sandbox may forbid it")
-	case self.Inode == 0:
-		unix.Close(fd)
-		return fine("pidfd", "there; from Linux 6.9 on it also tells processes apart that have one pid and one start")
 	}
 	unix.Close(fd)
+	if self.Inode == 0 {
+		return fine("pidfd", "there; from Linux 6.9 on it also tells processes apart that have one pid and one start")
+	}
 	return fine("pidfd", "there, with an inode for each process")
 }
 

@@ -213,15 +213,15 @@ func (f *File) Close() {
 	if f == nil {
 		return
 	}
-	shut := func() { unix.Close(f.fd) }
-	if f.IsAwaited() {
-		granted := f.granted
-		shut = func() { go func() { <-granted; unix.Close(f.fd) }() }
-	}
-	if f.granted != nil {
+	granted, waits := f.granted, f.IsAwaited()
+	if granted != nil {
 		f.stopWaiting()
 	}
-	shut()
+	if waits {
+		go func() { <-granted; unix.Close(f.fd) }()
+		return
+	}
+	unix.Close(f.fd)
 }
 
 // IsTaken reports whether a process of this pid namespace keeps out newcomers that want the file as f does.

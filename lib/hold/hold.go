@@ -39,13 +39,11 @@ import (
 type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
-
-	// Lost sends the reason when another process may get the atom; nil if only a release can find that out.
-	Lost() <-chan string
 }
 
-// Opener opens a store beyond this machine; args are those of the verb.
-type Opener func(a *Args, args []string) (Keeper, error)
+// Opener opens a store beyond this machine; args are those of the verb. lost gets the reason when another process may
+// get the atom.
+type Opener func(a *Args, args []string) (k Keeper, lost <-chan string, err error)
 
 // Verb is the verb hold. With open nil, adlock-locksmith replaces this process if the lock is in a store.
 func Verb(open Opener) config.Verb {
@@ -127,23 +125,15 @@ func stepAside() {
 type holding struct {
 	*Args
 	keeper Keeper
+	path   string        // of the lock directory; "": the atom is in a store
+	lost   <-chan string // nil for a lock directory: a newcomer ends the owner before its takeover
 	token  string
 	since  time.Duration // boottime at which the atom was taken
 }
 
-// inDirectory is the Keeper of a lock directory. Lost is nil: a newcomer ends the owner before its takeover.
-type inDirectory struct {
-	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
-	path   string
-}
-
-func (d inDirectory) Take(r locker.Request) (locker.Outcome, error) { return d.locker.Take(r) }
-func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.locker.Release(r) }
-func (d inDirectory) Lost() <-chan string                           { return nil }
-
 func (h *holding) open(open Opener, args []string) (err error) {
 	if h.Remote = config.IsRemote(h.Store); h.Remote {
-		h.keeper, err = open(h.Args, args)
+		h.keeper, h.lost, err = open(h.Args, args)
 		if dir, failed := config.DirOf(h.Store); err == nil && failed == nil && h.From["host"].Place == config.Unsaid {
 			config.TellNoHost(dir, h.Store)
 		}
@@ -162,17 +152,17 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	if err != nil {
 		return rec.NotRun(&h.Request, path, locker.Outcome{}, err)
 	}
-	h.keeper = inDirectory{k, path}
+	h.keeper, h.path = k, path
 	return nil
 }
 
 // notRun records why nothing was acquired in a lock directory; adlock-locksmith does so for a store.
 func (h *holding) notRun(o locker.Outcome, why error) error {
-	d, is := h.keeper.(inDirectory)
+	k, is := h.keeper.(*lockdir.Locker)
 	if !is {
 		return why
 	}
-	return d.locker.NotRun(&h.Request, d.path, o, why)
+	return k.NotRun(&h.Request, h.path, o, why)
 }
 
 func (h *holding) hold() (int, error) {

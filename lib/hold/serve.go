@@ -21,35 +21,24 @@ type ending struct {
 	lost       string          // why the atom is no longer held; "": it is held
 }
 
+// serve reads what the program writes, for a second at most once the program is dead: its last words are in the pipe
+// by then, and a child of the program may keep the pipe open.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
-	for {
+	for over := (<-chan time.Time)(nil); ; {
 		select {
 		case line, more := <-lines:
 			if e, done := h.handle(line, more); done {
 				return e
 			}
-		case why := <-h.keeper.Lost():
-			if ends(h.Request.Owner) {
-				return h.lastWords(lines)
+		case why := <-h.lost:
+			if !ends(h.Request.Owner) {
+				return ending{lost: why}
 			}
-			return ending{lost: why}
+			gone, over = nil, time.After(time.Second)
 		case <-gone:
-			return h.lastWords(lines)
-		}
-	}
-}
-
-// lastWords reads what the program wrote before it died, which is in the pipe by now. It waits for
-// a second at most, as a child of the program may keep the pipe open.
-func (h *holding) lastWords(lines <-chan string) ending {
-	for within := time.After(time.Second); ; {
-		select {
-		case line, more := <-lines:
-			if e, done := h.handle(line, more); done {
-				return e
-			}
-		case <-within:
+			gone, over = nil, time.After(time.Second)
+		case <-over:
 			return ending{unreported: true}
 		}
 	}

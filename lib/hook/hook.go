@@ -4,6 +4,7 @@
 package hook
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -97,9 +98,7 @@ func (h *Hook) LetGo() {
 }
 
 func (h *Hook) start(log *runlog.Log, e Event) {
-	if log == nil {
-		log = &runlog.Log{}
-	}
+	log = cmp.Or(log, &runlog.Log{})
 	a := e.Atom()
 	args := []string{
 		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
@@ -159,10 +158,7 @@ func (e Event) variables() []string {
 
 // run returns the run's token, as a UUID (RFC 9562) if it has the length of one: some monitors require that.
 func (e Event) run() string {
-	token := e.Token
-	if token == "" {
-		token = e.OwnerToken
-	}
+	token := cmp.Or(e.Token, e.OwnerToken)
 	switch {
 	case strings.HasPrefix(token, "flock:"): // another program, not a run, has locked the file
 		return ""

@@ -1,6 +1,7 @@
 package idle
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,9 +72,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 	var bytes uint64
 	first := ""
 	note := func(m Figures, what string) {
-		if first == "" {
-			first = name(m) + " " + what
-		}
+		first = cmp.Or(first, name(m)+" "+what)
 	}
 	busy := false
 	for _, m := range members {

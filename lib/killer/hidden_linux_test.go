@@ -33,7 +33,7 @@ func init() {
 
 		h := newTree(-1)
 		h.membership.AddGroup(process.Identity{PID: other, Start: 1, PGID: other, SID: process.Unrecorded})
-		_, err = h.list()
+		_, err = list(h, nil)
 		fmt.Println(errors.As(err, &stuck) && stuck.PID == -other, errors.Is(err, process.ErrUnchecked))
 		h.unseen = 0
 		done, err := h.scan()

@@ -55,26 +55,18 @@ var stages = [][]unix.Signal{
 // next stage on. A member cannot be found if /proc hides it together with its parent. Nor can one outside the job's
 // group, session and mark, if its parent died between two scans. (On Linux a living supervisor inherits it.)
 func (k Killer) End(job process.Job) error {
-	h, err := track(job)
-	if err != nil {
-		return err
-	}
-	return k.end(h)
+	return k.end(track(job))
 }
 
 // EndDescendants ends, as End does, the processes that Descendants returns, and never this process. This
 // process must be a subreaper (Linux), or orphans are missed.
 func (k Killer) EndDescendants(group bool) error {
-	h, err := trackOwn(group)
-	if err != nil {
-		return err
-	}
-	return k.end(h)
+	return k.end(trackOwn(group))
 }
 
-func (k Killer) end(h *tree) error {
-	if h.membership.Empty() {
-		return nil
+func (k Killer) end(h *tree, err error) error {
+	if err != nil || h.membership.Empty() {
+		return err
 	}
 	defer h.close()
 	done, err := h.scan()

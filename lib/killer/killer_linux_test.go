@@ -82,7 +82,7 @@ func TestNoMemberIsSignalledIfOneOfThemMayNotBe(t *testing.T) {
 	h.membership.Roots[entryOf(a).Key()], h.membership.Roots[entryOf(b).Key()] = true, true
 	h.order[1].err = unix.EPERM
 	var r recorder
-	mustStick(t, r.killer(0).end(h), unix.EPERM)
+	mustStick(t, r.killer(0).end(h, nil), unix.EPERM)
 	if len(r.sent) > 0 || gone(a.PID()) {
 		t.Errorf("sent %v", r.sent)
 	}

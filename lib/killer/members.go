@@ -9,21 +9,13 @@ import (
 // Members returns the processes that Killer.End would signal now, parents before children. It sends no
 // signal. Unlike End it returns no error for a member that may not be signalled.
 func Members(job process.Job) ([]process.Entry, error) {
-	h, err := track(job)
-	if err != nil {
-		return nil, err
-	}
-	return h.list()
+	return list(track(job))
 }
 
 // Descendants returns the living descendants of this process and, with group, if it leads a group, the
 // other members of that group that started no earlier than this process. Parents come before children.
 func Descendants(group bool) ([]process.Entry, error) {
-	h, err := trackOwn(group)
-	if err != nil {
-		return nil, err
-	}
-	return h.list()
+	return list(trackOwn(group))
 }
 
 // Why a job is not ended, or not wholly, besides the reasons of package process. ErrAncestor: the owner or

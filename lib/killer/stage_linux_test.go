@@ -98,7 +98,7 @@ func TestTheTableIsReadOnceForAJobThatIsGone(t *testing.T) {
 	h.membership.Roots[entryOf(a).Key()] = true
 	a.Kill()
 	n := scans(t)
-	if err := (Killer{Pause: actor.Patient}).end(h); err != nil || *n != 1 {
+	if err := (Killer{Pause: actor.Patient}).end(h, nil); err != nil || *n != 1 {
 		t.Errorf("looked %d times, %v", *n, err)
 	}
 }

@@ -373,15 +373,15 @@ func (h *tree) close() {
 }
 
 // list returns the living members, parents before children, for callers that send no signal.
-func (h *tree) list() ([]process.Entry, error) {
-	if h.membership.Empty() {
-		return nil, nil
+func list(h *tree, err error) ([]process.Entry, error) {
+	if err != nil || h.membership.Empty() {
+		return nil, err
 	}
 	all, err := h.table()
 	if err != nil {
 		return nil, err
 	}
-	var list []process.Entry
+	var members []process.Entry
 	for _, e := range h.membership.Find(all, h.lives) {
 		if e.PID == os.Getpid() && h.membership.Roots[e.Key()] {
 			continue
@@ -389,9 +389,9 @@ func (h *tree) list() ([]process.Entry, error) {
 		if h.spared[e.PID] {
 			return nil, ErrAncestor
 		}
-		list = append(list, e)
+		members = append(members, e)
 	}
-	return list, h.unchecked()
+	return members, h.unchecked()
 }
 
 // passesOn reports whether m is a supervisor with a living child. Such a supervisor is not signalled before

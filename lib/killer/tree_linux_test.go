@@ -273,7 +273,7 @@ func TestALackOfDescriptorsIsReportedAndNoProcessEnded(t *testing.T) {
 	id := idOf(a)
 	h := tracked(t, process.Job{Owner: id, FileUID: -1})
 	enough := actor.FewFiles(t, 0)
-	_, listed := h.list()
+	_, listed := list(h, nil)
 	_, scanned := h.scan()
 	_, own := Descendants(false)
 	ended := Killer{}.EndDescendants(false)
@@ -350,7 +350,7 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 func TestListAndScanRefuseAJobWithAnAncestor(t *testing.T) {
 	h := tracked(t, process.Job{Owner: idOf(actor.Sleeper(t, actor.Leads)), FileUID: -1})
 	h.spared = map[int]bool{h.owner.PID: true} // as this newcomer's ancestor
-	_, listed := h.list()
+	_, listed := list(h, nil)
 	if _, err := h.scan(); err != ErrAncestor || listed != ErrAncestor {
 		t.Errorf("scan %v, list %v", err, listed)
 	}

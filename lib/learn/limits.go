@@ -79,7 +79,7 @@ func (s State) patient(d time.Duration) time.Duration {
 	if s.hangs || s.inARow > 1 {
 		return grown
 	}
-	return max(d, min(grown, s.most()))
+	return max(d, min(grown, reach*max(leastTypical, s.Typical())))
 }
 
 func (s State) doublings() int {
@@ -91,8 +91,6 @@ func (s State) doublings() int {
 	}
 	return s.doubled
 }
-
-func (s State) most() time.Duration { return reach * max(leastTypical, s.Typical()) }
 
 func doubled(d time.Duration, times int) time.Duration {
 	for ; times > 0 && d < Ceiling; times-- {

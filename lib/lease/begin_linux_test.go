@@ -212,12 +212,12 @@ func TestALeaseIsRenewedAfterAThirdOrSoonAfterAFailure(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		held := &heldLease{place: &scriptedPlace{renew: func() error { return answer }}, record: Record{Lease: time.Hour}, ctx: ctx, cancel: cancel}
 		held.renewed.Store(int64(process.Boottime()))
-		held.newTimer = func(d time.Duration) *time.Timer {
+		held.after = func(d time.Duration) <-chan time.Time {
 			if asked = append(asked, d); len(asked) == 4 {
 				cancel()
-				return time.NewTimer(time.Hour)
+				return nil
 			}
-			return time.NewTimer(0)
+			return time.After(0)
 		}
 		held.running.Add(1)
 		held.refresh()

@@ -38,7 +38,7 @@ type heldLease struct {
 	before  Last           // the last lock when the place came to own the atom
 	lessons []learn.Lesson // of this run, for the last lock at its end
 
-	newTimer func(time.Duration) *time.Timer // time.NewTimer, except in tests
+	after func(time.Duration) <-chan time.Time // time.After, except in tests
 
 	ctx     context.Context // done once Locker.Context is, the place is given up, or a waiter's place is lost
 	cancel  context.CancelFunc
@@ -62,7 +62,7 @@ type heldLease struct {
 // enter takes a place, behind others only if queue is true, and begins to renew its lease; it returns nil
 // if Store.Enter makes no place. If the atom is likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, queue, likely bool) (*heldLease, Snapshot, error) {
-	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
+	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), after: time.After}
 	if likely {
 		t.watchdog = watchdog.Start(l.Recorder, record.Record)
 	}
@@ -165,12 +165,10 @@ func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 }
 
 func (t *heldLease) pause(d time.Duration) bool {
-	timer := t.newTimer(d)
-	defer timer.Stop()
 	select {
 	case <-t.ctx.Done():
 		return false
-	case <-timer.C:
+	case <-t.after(d):
 		return true
 	}
 }
@@ -178,11 +176,7 @@ func (t *heldLease) pause(d time.Duration) bool {
 // renew renews the leases of the place and of its slots. It takes at most the time that is left before the
 // job has to be ended or, if none is left, a sixth of the lease.
 func (t *heldLease) renew() error {
-	most := t.dueIn(4)
-	if most == 0 {
-		most = t.record.Lease / 6
-	}
-	ctx, cancel := context.WithTimeout(t.ctx, most)
+	ctx, cancel := context.WithTimeout(t.ctx, cmp.Or(t.dueIn(4), t.record.Lease/6))
 	defer cancel()
 	sent := process.Boottime()
 	if err := t.place.Renew(ctx); err != nil {

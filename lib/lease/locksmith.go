@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -48,25 +49,8 @@ type Locker struct {
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing. A lease runs out after its owner's death,
-// and a newcomer sends the owner's job no signals: it asks the owner to end the job.
-func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
-	return nil
-}
-
-func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
-	return nil
-}
-
-func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error { return nil }
-
-func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) { return false, nil }
-
 func (l *Locker) context() context.Context {
-	if l.Context == nil {
-		return context.Background()
-	}
-	return l.Context
+	return cmp.Or(l.Context, context.Background())
 }
 
 func (l *Locker) question() time.Duration {
@@ -77,10 +61,7 @@ func (l *Locker) question() time.Duration {
 }
 
 func (l *Locker) lease() time.Duration {
-	if l.Lease <= 0 {
-		return DefaultLease
-	}
-	return l.Lease
+	return cmp.Or(max(0, l.Lease), DefaultLease)
 }
 
 // Take acquires the atom or returns why not. It asks an expired owner to end its job, even with LeaveExpired.

@@ -36,7 +36,7 @@ func (r *Record) lines(l *record.Lines) {
 // ParseRecord reads what Bytes wrote; object names it in the error (fault.IO).
 func ParseRecord(object string, content []byte) (Record, error) {
 	head, rest := record.Split(content)
-	inDirectory, found := record.Parse(head)
+	inDirectory, _, found := record.ParseAll(head)
 	r := Record{Record: inDirectory}
 	if _, ok := record.Read(rest, r.lines); ok && found == record.Full && r.Lease > 0 && IsWhole(content) {
 		return r, nil

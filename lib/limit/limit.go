@@ -2,6 +2,7 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -132,10 +133,7 @@ func Format(d time.Duration) string {
 			d %= unit.length
 		}
 	}
-	if text == "" {
-		return "0s"
-	}
-	return text
+	return cmp.Or(text, "0s")
 }
 
 // Exact writes d to the nanosecond for [time.ParseDuration], in ASCII: in yash a read ends at a µ.

@@ -185,9 +185,7 @@ var flockLetters = map[string]string{
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",
 }
 
-func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
-
-func (v *invocation) file() *syntax.Word { return cmp.Or(v.lock, v.said("flock")) }
+func (v *invocation) file() *syntax.Word { return cmp.Or(v.lock, v.options["flock"]) }
 
 func (v *invocation) has(name string) bool {
 	_, given := v.options[name]
@@ -200,7 +198,7 @@ func (v *invocation) named() []*syntax.Word {
 	}
 	var words []*syntax.Word
 	for _, name := range []string{"name", "program", "operator", "operand", "host", "flock"} {
-		if w := v.said(name); w != nil {
+		if w := v.options[name]; w != nil {
 			words = append(words, w)
 		}
 	}

@@ -205,7 +205,7 @@ func (j *job) environment(v *invocation) func(name string) string {
 func (j *job) locks(v *invocation) {
 	ifElapsed := j.option(v, "if-elapsed")
 	d, _ := durationOf(ifElapsed)
-	if !isNever(d) {
+	if d != limit.Never {
 		j.changes(v.named())
 		j.deploys(v)
 	}
@@ -304,7 +304,7 @@ func (j *job) option(v *invocation, name string) *syntax.Word {
 // own returns the word of an option, or its variable's value in the line; nil: not set, or a switch in the call.
 func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
-		return v.said(name)
+		return v.options[name]
 	}
 	o := config.Find(j.Options, "--"+name)
 	for _, a := range v.call.Assigns {
@@ -344,7 +344,7 @@ const farApart = 4
 func (j *job) endsLate(v *invocation) {
 	d, _ := durationOf(j.option(v, "expire-after"))
 	period := j.Schedule.Shortest
-	if d <= 0 || isNever(d) || period/farApart < d || j.mayBeOn(v, "enforce") || j.isSemaphore(v) {
+	if d <= 0 || d == limit.Never || period/farApart < d || j.mayBeOn(v, "enforce") || j.isSemaphore(v) {
 		return
 	}
 	j.add(j.Number, "note", "ends only at the next start, in "+limit.Format(period), "ADLOCK_ENFORCE=1 ends it after "+limit.Format(d))
@@ -416,23 +416,17 @@ var tellers = []string{":", "[", "test", "true", "false", "exit", "echo", "print
 	"sleep", "kill", "rm", "adlock"}
 
 func last(stmt *syntax.Stmt) *syntax.Stmt {
-	for {
-		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
-		if !ok {
-			return stmt
-		}
-		stmt = list.Y
+	if list, is := stmt.Cmd.(*syntax.BinaryCmd); is {
+		return last(list.Y)
 	}
+	return stmt
 }
 
 func first(stmt *syntax.Stmt) *syntax.Stmt {
-	for {
-		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
-		if !ok || list.Op == syntax.Pipe || list.Op == syntax.PipeAll {
-			return stmt
-		}
-		stmt = list.X
+	if list, is := stmt.Cmd.(*syntax.BinaryCmd); is && list.Op != syntax.Pipe && list.Op != syntax.PipeAll {
+		return first(list.X)
 	}
+	return stmt
 }
 
 func wordOf(words []*syntax.Word) string {

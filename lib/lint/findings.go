@@ -35,7 +35,7 @@ func (f *findings) once(line int, what, reason, cure string) {
 
 func (j *job) namesUser() {
 	words := strings.Fields(j.Command)
-	if !j.isUsers || len(words) < 2 || j.IsUser == nil || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
+	if !j.isUsers || len(words) < 2 || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
 		return
 	}
 	if (words[1][0] == '/' || j.isCommand(words[1])) && !j.isOn(j.variable("PATH"), words[0]) {
@@ -117,7 +117,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 			return
 		}
 	}
-	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 && !j.isFiled("ADLOCK_EXPIRE_AFTER") || isNever(expireAfter)) {
+	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 && !j.isFiled("ADLOCK_EXPIRE_AFTER") || expireAfter == limit.Never) {
 		j.unenforced(j.Number)
 	}
 	if expireAfter == unknown || saidExpireAfter == nil {
@@ -128,7 +128,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 			j.add(j.Number, "ExpireAfter below IfElapsed", warning, "give it more time, or a shorter interval")
 		}
 	}
-	name, whole := literal(v.said("name"))
+	name, whole := literal(v.options["name"])
 	if !whole || v.has("program") || v.has("operator") || v.has("host") || v.has("store") || j.Longest == nil || expireAfter == 0 {
 		return
 	}
@@ -147,8 +147,6 @@ func isOn(value string) bool {
 	var on bool
 	return config.Toggle(&on)(value) == nil && on
 }
-
-func isNever(d time.Duration) bool { return d == limit.Never }
 
 const unknown = time.Duration(-1)
 

@@ -112,7 +112,7 @@ type pair struct {
 }
 
 func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
-	c := &Checker{Options: run.Options()} // without anything of a machine
+	c := &Checker{Options: run.Options(), IsUser: func(string) bool { return false }} // with little of a machine
 	for _, command := range []string{
 		"nice -n 10 adlock run --name n$$ -- job", "timeout 5m flock -n /tmp/x.$$ job", "sudo -u www-data adlock run --name n$$ job",
 		"env A=b C=d adlock run --whole-job --name n$$ job", "exec chronic /usr/bin/adlock run -E 5 --name n$$ job", "nohup adlock run --quiet-ok --name=\"n$$\" job",
@@ -783,7 +783,7 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	c := &Checker{
-		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell", Missing: func(string, string) bool { return true },
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell", Missing: func(string, string) bool { return true }, IsUser: func(string) bool { return false },
 		CronPath: "/usr/bin:/bin", Homeless: func(string, string) bool { return true },
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -82,7 +82,7 @@ func (j *job) sharesFile(v *invocation) {
 }
 
 func (j *job) deploys(v *invocation) {
-	name, _ := literal(v.said("name"))
+	name, _ := literal(v.options["name"])
 	under := j.under(v)
 	isNameOf := func(text string) bool { made, _ := cronline.NameOf(text); return made == name }
 	if v.program == "flock" {
@@ -124,8 +124,8 @@ func isOneLock(v, inner *invocation) bool {
 			return false
 		}
 	}
-	name, whole := literal(v.said("name"))
-	return whole && name != "" && is(inner.said("name"), name)
+	name, whole := literal(v.options["name"])
+	return whole && name != "" && is(inner.options["name"], name)
 }
 
 func unguarded(lines []crontab.Line) (jobs bool) {

@@ -134,7 +134,7 @@ func (j *job) textOf(v *invocation) string {
 	if v.text != "" || len(v.command) == 0 {
 		return v.text
 	}
-	return j.source(nil, v.call) + j.source(v.command[0], v.command[len(v.command)-1])
+	return j.command[:v.call.Pos().Offset()] + j.source(v.command)
 }
 
 func (j *job) under(v *invocation) string {
@@ -144,15 +144,11 @@ func (j *job) under(v *invocation) string {
 	if only, whole := literal(v.command[0]); whole && len(v.command) == 1 {
 		return only // of flock -c
 	}
-	return j.source(v.command[0], v.command[len(v.command)-1])
+	return j.source(v.command)
 }
 
-// source returns the text of the command from one node to the end of another; if from is nil, the text before to.
-func (j *job) source(from, to syntax.Node) string {
-	if from == nil {
-		return j.command[:to.Pos().Offset()]
-	}
-	return j.command[from.Pos().Offset():to.End().Offset()]
+func (j *job) source(words []*syntax.Word) string {
+	return j.command[words[0].Pos().Offset():words[len(words)-1].End().Offset()]
 }
 
 var cronsOwn = map[string]bool{

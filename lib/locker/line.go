@@ -54,20 +54,13 @@ func (l *Line) Clear() {
 // keep rewrites the line until it is cleared. At a signal that ends this process, keep clears the line first,
 // because the shell's prompt comes next.
 func (l *Line) keep(done chan struct{}) {
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-		if !signal.Ignored(sig) {
-			signal.Notify(signals, sig)
-		}
-	}
+	signals := sysfile.CatchEnds()
 	defer signal.Stop(signals)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(time.Second); ; {
 		select {
 		case <-done:
 			return
-		case <-ticker.C:
+		case <-tick:
 			l.mu.Lock()
 			if l.up {
 				l.write()

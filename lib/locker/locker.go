@@ -20,15 +20,6 @@ type Locker interface {
 	// DryRun returns what Take would do now. It puts the learned limits in force.
 	DryRun(*Request) (policy.Decision, error)
 
-	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
-	// members of its job, before its own supervisor signals them; RecordRest the daemons that the command has
-	// left behind. BeingEnded reports whether another process is, or may be, ending that job. In a store all four
-	// do nothing: a lease runs out after its owner's death, and no newcomer ends the job.
-	RecordCommand(name atom.Name, token string, command process.Identity) error
-	RecordMembers(name atom.Name, token string, members []process.Identity) error
-	RecordRest(name atom.Name, token string, rest []process.Identity) error
-	BeingEnded(name atom.Name, token string) (bool, error)
-
 	RecordSignal(*Request, killer.Signalled)
 
 	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. age is how long the
@@ -43,4 +34,17 @@ type Locker interface {
 
 	// Cancelled logs that a signal ends the newcomer before its job begins; in a store it gives up its place, too.
 	Cancelled(r *Request, signal string, waited time.Duration)
+}
+
+// JobRecorder is a Locker whose locks name the processes of the job. A store's do not: a lease runs out after its
+// owner's death, and no newcomer ends the job.
+type JobRecorder interface {
+	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the members of
+	// its job, before its own supervisor signals them; RecordRest the daemons that the command has left behind.
+	RecordCommand(name atom.Name, token string, command process.Identity) error
+	RecordMembers(name atom.Name, token string, members []process.Identity) error
+	RecordRest(name atom.Name, token string, rest []process.Identity) error
+
+	// BeingEnded reports whether another process is, or may be, ending that job.
+	BeingEnded(name atom.Name, token string) (bool, error)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"time"
 
 	"adlock/lib/limit"
@@ -50,12 +51,8 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	if !isDays(period) {
 		return time.Unix(0, int64(number)*int64(period))
 	}
-	zone := t.zone
-	if zone == nil {
-		zone = time.UTC
-	}
 	year, month, day := firstDay.Date()
-	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, zone)
+	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, cmp.Or(t.zone, time.UTC))
 }
 
 // tickLife is for how many periods a claim is remembered. The clocks of hosts differ by less.

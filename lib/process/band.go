@@ -71,10 +71,7 @@ func (b band) over(list []Entry) bool {
 // lives reports whether the band has living members. If the table shows none, lives asks the kernel whether
 // the group has members that the table does not show.
 func (b band) lives(list []Entry) bool {
-	if b.ended(list) {
-		return false
-	}
-	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
+	return !b.ended(list) && (slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list))
 }
 
 // unseen reports whether a group has members, and the table shows none of them; false for a session. /proc hides

@@ -160,6 +160,7 @@ type Entry struct {
 	Traced            bool   // stopped, and held by a debugger
 	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
 	Exited            bool   // has exited with all its threads: only its status is left
+	Forked            bool   // has executed no program since its fork (Linux)
 	Hidden            bool   // /proc does not show it: Start holds its pidfd's inode
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
@@ -225,10 +226,7 @@ func ParentOf(pid int) (Identity, error) {
 // IsAncestor reports whether pid is this process or one of its ancestors. It is false, too, for an ancestor
 // above one whose parent is not shown (hidepid on Linux before 6.13); package killer ends no process then.
 func IsAncestor(pid int) bool {
-	if selfOrParent(pid) {
-		return true
-	}
-	return slices.Contains(followed(), pid)
+	return selfOrParent(pid) || slices.Contains(followed(), pid)
 }
 
 // IsAbove reports whether pid is the process start or one of its ancestors; false if that is not known.

@@ -244,11 +244,9 @@ func (s *environments) read(e Entry) error {
 	env := environment{err: errChanging}
 	if !s.late {
 		s.asked <- e
-		timer := time.NewTimer(environmentWithin)
-		defer timer.Stop()
 		select {
 		case env = <-s.given:
-		case <-timer.C:
+		case <-time.After(environmentWithin):
 			s.late = true
 		}
 	}

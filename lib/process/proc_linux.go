@@ -138,7 +138,10 @@ func missing(pid int, err error) error {
 // exiting flags a process that has begun to exit (PF_EXITING of sched.h), before its files are closed.
 const exiting = 4
 
-const kernelThread = 0x00200000 // PF_KTHREAD of the kernel's sched.h: a thread of the kernel
+const (
+	forkNoExec   = 0x00000040 // PF_FORKNOEXEC of the kernel's sched.h
+	kernelThread = 0x00200000 // PF_KTHREAD: a thread of the kernel
+)
 
 // parseStat reads proc_pid_stat(5). The command may hold blanks and parentheses: count from the last ')'.
 func parseStat(text []byte) (Entry, error) {
@@ -169,6 +172,7 @@ func parseStat(text []byte) (Entry, error) {
 		Stopped: f[0][0] == 'T',
 		Traced:  f[0][0] == 't',
 		Exiting: number(f[6])&exiting != 0,
+		Forked:  number(f[6])&forkNoExec != 0,
 		Command: string(rest[:end]),
 		Faults:  uint64(number(f[7])),
 		Reaped:  uint64(number(f[8]) + number(f[10])),

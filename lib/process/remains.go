@@ -1,6 +1,9 @@
 package process
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Remains reports whether a known process of a dead owner's job may live (lib/protocol.md, 2). It counts recorded
 // processes, members of a group or session that the owner or its command led, and processes with the job's mark.
@@ -27,9 +30,7 @@ func (job Job) Remains() bool {
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {
-		if id.Boot == "" {
-			id.Boot = where.Boot
-		}
+		id.Boot = cmp.Or(id.Boot, where.Boot)
 		return id
 	}
 	job.Owner, job.Command = name(job.Owner), name(job.Command)
@@ -97,10 +98,8 @@ func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncount
 // processes that cannot be checked, and processes that only the job's mark shows: a person may judge them dead
 // (adlock clear). It may be true if the process table cannot be read.
 func (job Job) Alive() bool {
-	for _, id := range job.Recorded() {
-		if id.Life() == Alive {
-			return true
-		}
+	if slices.ContainsFunc(job.Recorded(), func(id Identity) bool { return id.Life() == Alive }) {
+		return true
 	}
 	where, err := here()
 	return err == nil && job.Owner.seenFrom(where) == samePlace && job.bandLives(where)

@@ -61,7 +61,7 @@ func (r Record) MarshalText() ([]byte, error) {
 
 func (r *Record) UnmarshalText(text []byte) error {
 	var content Content
-	if *r, content = Parse(text); content != Full && content != Empty {
+	if *r, _, content = ParseAll(text); content != Full && content != Empty {
 		return errFormat
 	}
 	return nil
@@ -113,14 +113,8 @@ const (
 	Damaged                // anything else, or cut short: not replaced, unless from before this boot (lockfile.Active.Wrecked)
 )
 
-// Parse reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's; but
+// ParseAll reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's; but
 // PIDOnly if exactly its first line is left, Empty if nothing is.
-func Parse(content []byte) (Record, Content) {
-	record, _, kind := ParseAll(content)
-	return record, kind
-}
-
-// ParseAll is Parse, and returns the appended lines too.
 func ParseAll(content []byte) (Record, Appended, Content) {
 	head, tail := Split(content)
 	record, kind := parseRecord(head)

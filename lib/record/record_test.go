@@ -76,7 +76,7 @@ func anyRecord(t *rapid.T) Record {
 func TestAWrittenRecordIsParsedUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRecord(t)
-		got, content := Parse(want.Bytes())
+		got, _, content := ParseAll(want.Bytes())
 		if content != Full || got != want {
 			t.Fatalf("content %d\n got %+v\nwant %+v", content, got, want)
 		}
@@ -96,7 +96,7 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 		if len(text) > Longest/2 { // leave room for survivors
 			t.Errorf("%d bytes", len(text))
 		}
-		if got, content := Parse(text); content != Full || got != want {
+		if got, _, content := ParseAll(text); content != Full || got != want {
 			t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
 		}
 	}
@@ -110,7 +110,7 @@ func TestATruncatedRecordIsNeverParsedAsAFullOne(t *testing.T) {
 	r.Patience, r.Slots, r.Supervised, r.FromStart = time.Second, 3, true, true
 	whole := r.Bytes()
 	for n := range len(whole) {
-		_, content := Parse(whole[:n])
+		_, _, content := ParseAll(whole[:n])
 		want := Damaged
 		switch n {
 		case 0:
@@ -132,7 +132,7 @@ func FuzzParse(f *testing.F) {
 	gated.Job, gated.Patience, gated.Slots = process.Identity{PID: 7, Start: 8}, time.Second, 2
 	f.Add(gated.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {
-		r, kind := Parse(content)
+		r, _, kind := ParseAll(content)
 		switch kind {
 		case Empty:
 			if len(content) > 0 {
@@ -147,7 +147,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q says %+v", content, r)
 			}
 		case Full:
-			again, kind := Parse(r.Bytes())
+			again, _, kind := ParseAll(r.Bytes())
 			if kind != Full || again != r || r.Owner.PID <= 0 {
 				t.Fatalf("%q: %+v came back as %+v", content, r, again)
 			}
@@ -190,7 +190,7 @@ func TestARecordIsWrittenAsKeyValueLinesInAFixedOrder(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, full)
 	}
 	// A later version has more keys, which this one skips.
-	if got, content := Parse([]byte(strings.Replace(full, "end=\n", "later=\"one\"\nend=\n", 1))); content != Full || got != r {
+	if got, _, content := ParseAll([]byte(strings.Replace(full, "end=\n", "later=\"one\"\nend=\n", 1))); content != Full || got != r {
 		t.Errorf("content %d, %+v", content, got)
 	}
 }
@@ -219,18 +219,18 @@ func TestOneBadOrMissingValueMakesARecordDamaged(t *testing.T) {
 		"program": {"x", `"`, `""`, `"\x00"`}, "operand": {"x", `""`, `"/etc`}, "format": {"2"}, "token": {"a\ntoken=a"},
 	} {
 		for _, value := range bad {
-			if r, content := Parse(edited(key, value)); content != Damaged || r != (Record{}) {
+			if r, _, content := ParseAll(edited(key, value)); content != Damaged || r != (Record{}) {
 				t.Errorf("%s=%s: content %d, %+v", key, value, content, r)
 			}
 		}
 	}
 	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "inode", "monotonic", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
-		if _, content := Parse(edited(key, "")); content != Damaged {
+		if _, _, content := ParseAll(edited(key, "")); content != Damaged {
 			t.Errorf("without %s: content %d", key, content)
 		}
 	}
 	for key, value := range map[string]string{"uid": "4294967295", "pgid": "2147483647", "start": "18446744073709551615", "session": "2147483647", "job.pid": "2147483647", "slots": "2147483647"} {
-		if _, content := Parse(edited(key, value)); content != Full {
+		if _, _, content := ParseAll(edited(key, value)); content != Full {
 			t.Errorf("%s=%s: content %d", key, value, content)
 		}
 	}
@@ -241,7 +241,7 @@ func TestOnlyAPidOfAtMost31BitsIsParsed(t *testing.T) {
 		"1\n": PIDOnly, "2147483647\n": PIDOnly, " 12\t\n": PIDOnly,
 		"2147483648\n": Damaged, "0\n": Damaged, "-1\n": Damaged, "x\n": Damaged, "12": Damaged, "\x7fELF": Damaged, "\nend=\n": Damaged,
 	} {
-		r, content := Parse([]byte(text))
+		r, _, content := ParseAll([]byte(text))
 		if content != want || content == PIDOnly && strconv.Itoa(r.Owner.PID) != strings.TrimSpace(text) {
 			t.Errorf("%q: content %d, want %d: %+v", text, content, want, r)
 		}

@@ -39,7 +39,7 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 	}
 	defer dir.Close()
 	readers, err := dir.Readers(a.Name())
-	return err == nil && slices.ContainsFunc(append(readers, activeLock(a.Name())), func(file atom.File) bool {
+	return err == nil && slices.ContainsFunc(append(readers, atom.File{Kind: atom.ActiveLock, Name: a.Name()}), func(file atom.File) bool {
 		lock, err := dir.Lock(file)
 		if err != nil {
 			return false
@@ -48,8 +48,6 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 		return lock.Content == record.Full && a.CheckFound(lock.Path(), lock.Record.Atom) == nil && isJobs(shell, lock, claims)
 	})
 }
-
-func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLock, Name: name} }
 
 // isSecondStart reports whether the shell's parent is the supervisor that has started the script again, and
 // still holds the lock. Names are not compared, or a script whose name changes would be started without end.

@@ -19,6 +19,7 @@ import (
 // unrecorded is a locker in whose lock no members can be recorded.
 type unrecorded struct {
 	locker.Locker
+	locker.JobRecorder
 	err error
 }
 

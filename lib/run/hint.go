@@ -56,7 +56,7 @@ func hintAt(command []string) string {
 	case isDirectory(first):
 		return "it is a directory"
 	case isLockFile(first) && len(command) > 1:
-		return "no lock file is named here: --name " + quote(baseOf(first)) + " names the lock"
+		return "no lock file is named here: --name " + quote(strings.TrimSuffix(filepath.Base(first), filepath.Ext(first))) + " names the lock"
 	case strings.ContainsAny(first, " \t\n|&;<>()$`*?\"'"):
 		return "for a line of the shell: sh -c " + quote(first)
 	case len(command) > 1:
@@ -96,10 +96,6 @@ func isLockFile(path string) bool {
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir() && strings.Contains(path, "/")
-}
-
-func baseOf(path string) string {
-	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
 func line(command []string) string {

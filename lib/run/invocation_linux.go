@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"adlock/lib/process"
 )
 
 // Invocation returns the program and the argument vector of a process. They are unknown if /proc does not show them,
@@ -13,7 +15,7 @@ import (
 func Invocation(pid int) (file string, args []string, known bool) {
 	of := procOf(pid)
 	file, err := os.Readlink(of + "exe")
-	if fork, _ := forked(of); err != nil || !SameFile(file, of+"exe") || fork {
+	if fork, _ := forked(pid); err != nil || !SameFile(file, of+"exe") || fork {
 		return "", nil, false
 	}
 	line, err := os.ReadFile(of + "cmdline")
@@ -23,19 +25,14 @@ func Invocation(pid int) (file string, args []string, known bool) {
 
 func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reports whether a process has executed no program since its fork (PF_FORKNOEXEC of
-// include/linux/sched.h), and its parent. Both are in /proc/PID/stat (proc_pid_stat(5)), whose second field
-// may hold blanks. If that file cannot be read, fork is true and parent 0.
-func forked(of string) (fork bool, parent int) {
-	const forkNoExec = 0x40
-	text, err := os.ReadFile(of + "stat")
-	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if err != nil || len(f) < 7 {
+// forked reports whether a process has executed no program since its fork, and its parent. If /proc does not show
+// the process, fork is true and parent 0.
+func forked(pid int) (fork bool, parent int) {
+	e, err := process.Find(pid)
+	if err != nil || e.Hidden {
 		return true, 0
 	}
-	parent, _ = strconv.Atoi(string(f[1]))
-	flags, err := strconv.ParseUint(string(f[6]), 10, 32)
-	return err != nil || flags&forkNoExec != 0, parent
+	return e.Forked, e.Parent
 }
 
 // Reads reports whether a process, or the shell whose subshell it is, reads the file as its script.
@@ -44,7 +41,7 @@ func Reads(pid int, file string) bool {
 		if hasOpen(pid, file) {
 			return true
 		}
-		fork, parent := forked(procOf(pid))
+		fork, parent := forked(pid)
 		if !fork {
 			return false
 		}

@@ -19,7 +19,7 @@ func refused(args []string, why error) error {
 		return why
 	}
 	r := newRun()
-	words := r.From.Guess(r.options(), args, isCommand)
+	words := r.From.Guess(r.options(), args, IsCommand)
 	if r.dryRun || len(words) == 0 && r.name == "" {
 		return why
 	}
@@ -46,7 +46,7 @@ func refused(args []string, why error) error {
 	return why
 }
 
-func isCommand(word string) bool {
+func IsCommand(word string) bool {
 	_, err := supervise.Find(word)
 	return err == nil
 }

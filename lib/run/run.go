@@ -487,12 +487,18 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob sets the functions by which the supervisor records the job's processes in the lock, and logs that the job
-// expires or is stuck. Another function checks whether another process is ending the job.
+// recordJob sets the functions by which the supervisor logs that the job expires or is stuck and, if locks name
+// processes, those by which it records the job's, and checks whether another process is ending the job.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
+	plan.Stuck = func(why error) { k.OwnStuck(&r.Request, held.token, held.age(), why) }
+	plan.Expires = func(idle time.Duration) { k.OwnExpires(&r.Request, held.token, held.age(), idle) }
+	locks, are := k.(locker.JobRecorder)
+	if !are {
+		return
+	}
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
-		record := func() error { return k.RecordCommand(name, held.token, command) }
+		record := func() error { return locks.RecordCommand(name, held.token, command) }
 		err := record()
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
@@ -505,8 +511,6 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		}()
 		return nil
 	}
-	plan.Stuck = func(why error) { k.OwnStuck(&r.Request, held.token, held.age(), why) }
-	plan.Expires = func(idle time.Duration) { k.OwnExpires(&r.Request, held.token, held.age(), idle) }
 	var said bool
 	recorded := func(err error) error {
 		if !errors.Is(err, locker.ErrGuarded) {
@@ -519,11 +523,13 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		}
 		return supervise.ErrBeingEnded
 	}
-	plan.Record = func(members []process.Identity) error { return recorded(k.RecordMembers(name, held.token, members)) }
-	plan.Rest = func(rest []process.Identity) error { return recorded(k.RecordRest(name, held.token, rest)) }
+	plan.Record = func(members []process.Identity) error {
+		return recorded(locks.RecordMembers(name, held.token, members))
+	}
+	plan.Rest = func(rest []process.Identity) error { return recorded(locks.RecordRest(name, held.token, rest)) }
 	plan.BeingEnded = func() bool {
 		// A lock that cannot be read cannot be released either: it stays.
-		ending, err := k.BeingEnded(name, held.token)
+		ending, err := locks.BeingEnded(name, held.token)
 		return err == nil && ending
 	}
 }

@@ -132,10 +132,7 @@ func (l *Log) append(d folder, line []byte) error {
 			return err
 		}
 		written, err := l.appendTo(d, f, line)
-		if closing := f.close(); err == nil {
-			err = closing
-		}
-		if err != nil || written {
+		if err = cmp.Or(err, f.close()); err != nil || written {
 			return err
 		}
 	}

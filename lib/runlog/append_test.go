@@ -48,10 +48,10 @@ func operands(t testing.TB, dir string) []string {
 	return lastOperands(t, dir, 1<<62)
 }
 
-// lastOperands returns the operands that ReadEnd yields; "cut" for ErrCut, "damaged:LINE" for a damaged line, "unread" for another error.
+// lastOperands returns the operands that Read yields; "cut" for ErrCut, "damaged:LINE" for a damaged line, "unread" for another error.
 func lastOperands(t testing.TB, dir string, most int64) (list []string) {
 	t.Helper()
-	for e, err := range ReadEnd(dir, testHost, most) {
+	for e, err := range Read(dir, testHost, most) {
 		var damaged *DamagedLine
 		switch {
 		case errors.As(err, &damaged):

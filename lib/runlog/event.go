@@ -161,4 +161,11 @@ func (o Opt[T]) Pointer() *T {
 	return &o.Value
 }
 
+func (o Opt[T]) Or(otherwise T) T {
+	if o.Set {
+		return o.Value
+	}
+	return otherwise
+}
+
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }

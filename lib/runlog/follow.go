@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-const followEvery = 200 * time.Millisecond
+var followEvery = 200 * time.Millisecond // shorter in tests
 
 // ErrPresent is yielded by Follow once, between the events that were there and those that are written from then on.
 var ErrPresent = errors.New("all that was there has been read")
@@ -19,15 +19,10 @@ var ErrPresent = errors.New("all that was there has been read")
 // the runlog is rotated three times between two checks. A line may come twice if it was written without the lock
 // into a file that had left the runlog, because its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
-	return follow(stop, dir, host, followEvery)
-}
-
-func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var readers []*reader // of the runlog's files
 		defer func() { closeReaders(readers) }()
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		tick := time.Tick(followEvery)
 		for first := true; ; first = false {
 			files, err := openRunlog(dir, host)
 			if err != nil {
@@ -44,7 +39,7 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 			select {
 			case <-stop:
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"os"
 	"slices"
@@ -16,6 +17,7 @@ func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
 }
 
+// yieldNewest is apart from Newest, which the compiler would else copy into each of its callers' loops.
 func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	if l.Seen != nil {
 		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
@@ -69,9 +71,7 @@ func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {
 		if err != nil {
 			continue
 		}
-		if e.Host == "" {
-			e.Host = l.Host
-		}
+		e.Host = cmp.Or(e.Host, l.Host)
 		if !yield(e) {
 			return false
 		}

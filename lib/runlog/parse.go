@@ -26,9 +26,6 @@ func (p *parser) shared(v []byte) string {
 	if s, ok := p.known[string(v)]; ok {
 		return s
 	}
-	if p.known == nil {
-		p.known = make(map[string]string)
-	}
 	s := string(v)
 	if len(p.known) < maxKnown {
 		p.known[s] = s
@@ -39,7 +36,7 @@ func (p *parser) shared(v []byte) string {
 // parse reads one line. For a damaged line, the error says what is wrong.
 func (p *parser) parse(line []byte) (Event, error) {
 	if p.event == nil {
-		p.event = new(Event)
+		p.event, p.known = new(Event), make(map[string]string)
 		p.pointers = pointersTo(p.event)
 	}
 	*p.event, p.next = Event{}, 0

@@ -40,12 +40,7 @@ func appendValue(b []byte, s string) []byte {
 }
 
 func isBare(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isBareByte(s[i]) || s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || !isBareByte(byte(r)) })
 }
 
 func isBareByte(c byte) bool {
@@ -53,13 +48,8 @@ func isBareByte(c byte) bool {
 }
 
 func appendEscape(b []byte, r rune) []byte {
-	switch r {
-	case '\n':
-		return append(b, '\\', 'n')
-	case '\r':
-		return append(b, '\\', 'r')
-	case '\t':
-		return append(b, '\\', 't')
+	if i := strings.IndexRune("\n\r\t", r); i >= 0 {
+		return append(b, '\\', "nrt"[i])
 	}
 	if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
 		return appendUnit(appendUnit(b, r1), r2)

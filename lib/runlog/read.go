@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,25 +57,22 @@ func HostsOf(names []string) (hosts []string) {
 }
 
 func hostOf(name string) (host string, ok bool) {
-	host, ok = strings.CutPrefix(cutRotated(name), prefix)
-	if ok {
-		host, ok = strings.CutSuffix(host, suffix)
-	}
-	return host, ok && isHost(host)
+	host, begins := strings.CutPrefix(cutRotated(name), prefix)
+	host, ends := strings.CutSuffix(host, suffix)
+	return host, begins && ends && isHost(host)
 }
+
+// ErrCut is yielded, with the time of the next event, if events before that one are left out.
+var ErrCut = errors.New("begins before this")
 
 // Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
 // an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
 // ends it; without a runlog that is fs.ErrNotExist. Lines that are written after Read has reached the end are not
 // yielded; those of a file that is rotated meanwhile come once. Read takes no lock, so a slow reader delays no writer.
-func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
-
-// ErrCut is yielded, with the time of the next event, if events before that one are left out.
-var ErrCut = errors.New("begins before this")
-
-// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of all files together. A rotated file
-// other than .1 is left out whole if it does not fit into them.
-func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
+//
+// It leaves out the lines that begin before the last most bytes of all files together. A rotated file other than .1 is
+// left out whole if it does not fit into them.
+func Read(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
 		var older []*os.File
@@ -215,9 +213,7 @@ func (r *reader) event(line []byte) (Event, error) {
 	if err != nil {
 		return Event{}, r.damaged(line, err.Error())
 	}
-	if e.Host == "" {
-		e.Host = r.host
-	}
+	e.Host = cmp.Or(e.Host, r.host)
 	return e, nil
 }
 

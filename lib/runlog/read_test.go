@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,7 @@ func TestDamagedLinesAreYieldedAsErrors(t *testing.T) {
 	addText(t, olderOf(dir), goodLine+"a\n\n torn\n"+strings.Repeat("\x00", 3*maxLine)+"\n"+goodLine+"b\n")
 	addText(t, currentOf(dir), "hello\n"+goodLine+strings.Repeat("c", 100<<10)+"\n"+goodLine+"d")
 	var got []string
-	for e, err := range Read(dir, testHost) {
+	for e, err := range Read(dir, testHost, math.MaxInt64) {
 		var d *DamagedLine
 		switch {
 		case errors.As(err, &d):
@@ -74,7 +75,7 @@ func TestACallerCanStopReadingAfterAnyValue(t *testing.T) {
 	addText(t, currentOf(dir), goodLine+"c\n")
 	for stop := range 6 {
 		n := 0
-		for range Read(dir, testHost) {
+		for range Read(dir, testHost, math.MaxInt64) {
 			if n++; n > stop {
 				break
 			}
@@ -91,7 +92,7 @@ func TestReadYieldsOneErrorIfThereIsNoRunlog(t *testing.T) {
 	} {
 		dir, n := folderOf(t), 0
 		must.Do(t, plant(currentOf(dir)))
-		for e, err := range Read(dir, testHost) {
+		for e, err := range Read(dir, testHost, math.MaxInt64) {
 			if n++; err == nil || n > 1 || errors.Is(err, fs.ErrNotExist) != (claim == "nothing") {
 				t.Errorf("%s: %+v, %v", claim, e, err)
 			}
@@ -151,6 +152,8 @@ func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	}
 }
 
+func init() { followEvery = time.Millisecond }
+
 // following starts to follow the runlog of dir, and returns a function that fails unless the next event
 // has this operand, or is an error that ends like this: then want begins with a colon.
 func following(t *testing.T, dir string) (comes func(want string)) {
@@ -158,7 +161,7 @@ func following(t *testing.T, dir string) (comes func(want string)) {
 	stop, yielded, ended := make(chan struct{}), make(chan string), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for e, err := range follow(stop, dir, testHost, time.Millisecond) {
+		for e, err := range Follow(stop, dir, testHost) {
 			if errors.Is(err, ErrPresent) {
 				continue
 			}

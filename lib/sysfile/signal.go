@@ -1,6 +1,8 @@
 package sysfile
 
 import (
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 
@@ -16,4 +18,15 @@ func SignalName(sig unix.Signal) string {
 		return strings.TrimPrefix(name, "SIG")
 	}
 	return strconv.Itoa(int(sig))
+}
+
+// CatchEnds receives HUP, INT and TERM, except those that were ignored at the start.
+func CatchEnds() chan os.Signal {
+	caught := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(caught, sig)
+		}
+	}
+	return caught
 }

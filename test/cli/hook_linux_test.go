@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -140,7 +141,7 @@ func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 // run returns the newest run of an operand, as a UUID.
 func (s *stage) run(operand string) (run string) {
 	s.Helper()
-	for e, err := range runlog.Read(s.locks, host) {
+	for e, err := range runlog.Read(s.locks, host, math.MaxInt64) {
 		must(s, err)
 		if e.Operand == operand && e.Kind == runlog.Release {
 			run = e.Token[:8] + "-" + e.Token[8:12] + "-" + e.Token[12:16] + "-" + e.Token[16:20] + "-" + e.Token[20:]

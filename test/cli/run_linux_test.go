@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -297,7 +298,7 @@ func (s *stage) asked(every time.Duration) {
 	s.Helper()
 	s.want(0, job("true")...)
 	s.aged(s.lastOf("a"), every/2)
-	for first, err := range runlog.Read(s.locks, host) { // the acquisition of that run
+	for first, err := range runlog.Read(s.locks, host, math.MaxInt64) { // the acquisition of that run
 		must(s, err)
 		for n := 6; n > 0; n-- {
 			e := first

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,7 +169,7 @@ func (s *stage) modified(path string) time.Time {
 func (s *stage) kinds(operand string) string {
 	s.Helper()
 	var kinds []string
-	for e, err := range runlog.Read(s.locks, host) {
+	for e, err := range runlog.Read(s.locks, host, math.MaxInt64) {
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package cron
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,7 +159,7 @@ func (p *place) events(kind runlog.Kind) []runlog.Event { return p.eventsOf(host
 func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 	p.Helper()
 	var list []runlog.Event
-	for e, err := range runlog.Read(p.path("locks"), host) {
+	for e, err := range runlog.Read(p.path("locks"), host, math.MaxInt64) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // no newcomer has asked yet
 		}

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -113,7 +114,7 @@ func (w *world) events(operand string) []runlog.Event {
 	if _, err := os.Stat(w.path("locks/program." + host + ".runlog")); err != nil {
 		return nil // cron has not ticked yet
 	}
-	for e, err := range runlog.Read(w.path("locks"), host) {
+	for e, err := range runlog.Read(w.path("locks"), host, math.MaxInt64) {
 		must.Do(w, err)
 		if e.Program == operand || e.Operand == operand {
 			list = append(list, e)

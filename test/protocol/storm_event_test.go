@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -139,7 +140,7 @@ func checkRunlog(dir, host string, events []stormEvent) error {
 			hits++
 		}
 	}
-	for e, err := range runlog.Read(dir, host) {
+	for e, err := range runlog.Read(dir, host, math.MaxInt64) {
 		if err != nil {
 			return err
 		}

@@ -43,6 +43,19 @@ func (d *Durations) Sum() (sum time.Duration) {
 	return sum
 }
 
+// Gaps are the durations from each event of a kind to the next.
+type Gaps struct {
+	Durations
+	last time.Time
+}
+
+func (g *Gaps) Next(at time.Time) {
+	if !g.last.IsZero() {
+		g.Add(at.Sub(g.last))
+	}
+	g.last = at
+}
+
 // ByTime is the smallest duration in d such that those up to it make up a share q (0 to 1) of Sum; 0 if d is empty.
 func (d *Durations) ByTime(q float64) time.Duration {
 	d.sort()

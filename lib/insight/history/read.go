@@ -26,10 +26,10 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 }
 
 // ReadEnd is Read for the runlogs of these hosts (canonical), but of each it reads only the end, as
-// runlog.ReadEnd does with most. Where lines are left out, it yields runlog.ErrCut.
+// runlog.Read does with most. Where lines are left out, it yields runlog.ErrCut.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
-		return runlog.ReadEnd(dir, hosts[0], most)
+		return runlog.Read(dir, hosts[0], most)
 	}
 	return func(yield func(runlog.Event, error) bool) { merge(dir, hosts, most, yield) }
 }
@@ -48,7 +48,7 @@ func (s *source) advance() { s.event, s.err, s.more = s.next() }
 func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {
-		next, stop := iter.Pull2(runlog.ReadEnd(dir, host, most))
+		next, stop := iter.Pull2(runlog.Read(dir, host, most))
 		defer stop()
 		sources[i] = &source{next: next}
 		sources[i].advance()

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ type Tracker struct {
 	// Run is called with each run once its end is known, and by Finish with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
-	Match func(*Atom) bool // nil: each atom; of the others, Run is never called, and Add returns nil
+	Match func(atom.Atom) bool // nil: each atom; of the others, Run is never called, and Add returns nil
 
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
@@ -23,15 +24,10 @@ type Tracker struct {
 
 // Atoms returns the atoms of all events, sorted.
 func (t *Tracker) Atoms() []*Atom {
-	var all []*Atom
-	for _, a := range t.atoms {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b *Atom) int {
+	return slices.SortedFunc(maps.Values(t.atoms), func(a, b *Atom) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Operator, b.Operator),
 			cmp.Compare(a.Operand, b.Operand), cmp.Compare(a.Host, b.Host))
 	})
-	return all
 }
 
 // Add adds the next event and returns its atom; nil if that is unknown.
@@ -91,8 +87,7 @@ func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 		if t.atoms == nil {
 			t.atoms, t.open = map[atom.Atom]*Atom{}, map[string]*Atom{}
 		}
-		a = &Atom{Atom: key}
-		a.ignored = t.Match != nil && !t.Match(a)
+		a = &Atom{Atom: key, ignored: t.Match != nil && !t.Match(key)}
 		t.atoms[key] = a
 	}
 	return a

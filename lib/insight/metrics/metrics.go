@@ -101,7 +101,7 @@ type figures struct {
 
 	success, since time.Time
 	paused         time.Time
-	interval       interval
+	starts         history.Gaps
 	overdue, stuck bool
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
@@ -109,25 +109,13 @@ type figures struct {
 	endsWithLock   bool // the figures are left out if the atom has no lock
 }
 
-type interval struct {
-	started time.Time // the latest start
-	all     history.Durations
-}
-
-func (i *interval) start(at time.Time) {
-	if !i.started.IsZero() {
-		i.all.Add(at.Sub(i.started))
-	}
-	i.started = at
-}
-
-// usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
+// usualInterval is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
 // a job of every ten minutes by day would raise an alert each night.) If fewer than three intervals are at
 // least half as long, they were outages or the first nights, and only the shorter ones count. If those that
 // count span less than an hour, no interval is known: a person may only have tried the job.
-func (i *interval) usual() (usual time.Duration, known bool) {
+func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
-	for rest := i.all; rest.Sum() >= span; {
+	for rest := all; rest.Sum() >= span; {
 		usual = rest.ByTime(share)
 		shorter := rest.Below((usual + 1) / 2)
 		if rest.Count()-shorter.Count() >= least {
@@ -211,7 +199,7 @@ func (b *builder) event(e *runlog.Event) {
 	f := b.figures(a.Atom)
 	switch e.Kind {
 	case runlog.Acquire:
-		f.interval.start(e.Time)
+		f.starts.Next(e.Time)
 		f.endsWithLock = e.Store == ""
 	case runlog.Missing, runlog.NotRun: // these events leave no last lock
 		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor

@@ -149,7 +149,7 @@ var gauges = [...]gauge{
 		return truth(f.stuck), true
 	}},
 	{"adlock_run_interval_seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
-		usual, known := f.interval.usual()
+		usual, known := usualInterval(f.starts.Durations)
 		return usual.Seconds(), known
 	}},
 	{failures, "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {

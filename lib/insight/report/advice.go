@@ -130,7 +130,7 @@ func (a *summary) starves() string {
 		return ""
 	}
 	return fmt.Sprintf("it starved: denied %d times in a row over %s, until %s: the program has too few slots", a.Longest.Count,
-		terminal.Duration(a.Longest.Last.Sub(a.Longest.First)), a.Longest.Last.Local().Format(stamp))
+		terminal.Duration(a.Longest.Last.Sub(a.Longest.First)), a.Longest.Last.Local().Format(time.DateTime))
 }
 
 func (a *summary) fails() string {
@@ -161,19 +161,19 @@ func times(n int) string {
 }
 
 func (a *summary) orphans() string {
-	n := a.Outcomes[history.Orphaned]
-	if n < often {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d runs died without a release: something kills them, or the machine goes down", n, a.Runs)
+	return a.many(history.Orphaned, "died without a release: something kills them, or the machine goes down")
 }
 
 func (a *summary) lost() string {
-	n := a.Outcomes[history.Lost]
+	return a.many(history.Lost, "have no end in the runlog: something else removes locks, or lines were lost")
+}
+
+func (a *summary) many(outcome history.Outcome, how string) string {
+	n := a.Outcomes[outcome]
 	if n < often {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d runs have no end in the runlog: something else removes locks, or lines were lost", n, a.Runs)
+	return fmt.Sprintf("%d of %d runs %s", n, a.Runs, how)
 }
 
 func round(d time.Duration) time.Duration {

@@ -34,7 +34,7 @@ func (r *Report) fields(a *summary) []string {
 	for _, q := range [...]float64{0, 0.5, 0.95, 1} {
 		fields = append(fields, quantileOf(&a.Runtime, q))
 	}
-	return append(fields, quantileOf(&a.Interval, 0.5), seconds(a.Held), strconv.FormatFloat(r.share(a), 'f', 6, 64),
+	return append(fields, quantileOf(&a.Interval.Durations, 0.5), seconds(a.Held), strconv.FormatFloat(r.share(a), 'f', 6, 64),
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 

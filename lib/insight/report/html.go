@@ -5,6 +5,7 @@ import (
 	_ "embed" // page.html
 	"fmt"
 	"html/template"
+	"time"
 
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
@@ -71,7 +72,7 @@ func (r *Report) pageAtom(a *summary) pageAtom {
 		Before: a.Outcomes[history.Ended] - len(a.Endings), Advice: a.Advice,
 	}
 	for _, e := range a.Endings {
-		shown.Endings = append(shown.Endings, pageEnding{e.End.Local().Format(stamp), terminal.Clean(e.Owner()), terminal.Age(e.Held), terminal.Clean(ender(e))})
+		shown.Endings = append(shown.Endings, pageEnding{e.End.Local().Format(time.DateTime), terminal.Clean(e.Owner()), terminal.Age(e.Held), terminal.Clean(ender(e))})
 	}
 	return shown
 }

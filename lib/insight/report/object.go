@@ -93,7 +93,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 		Denials: a.Denials,
 		Longest: seriesObject{a.Longest.Count, limit.Instant(a.Longest.First), limit.Instant(a.Longest.Last)},
 		Held:    limit.Seconds(a.Held), HeldShare: r.share(a),
-		Runtime: durationsOf(&a.Runtime), Interval: durationsOf(&a.Interval), AskedEvery: durationsOf(&a.Asked),
+		Runtime: durationsOf(&a.Runtime), Interval: durationsOf(&a.Interval.Durations), AskedEvery: durationsOf(&a.Asked.Durations),
 		IfElapsed: (*limit.Seconds)(a.IfElapsed.Pointer()), ExpireAfter: (*limit.Seconds)(a.ExpireAfter.Pointer()), From: a.ExpireAfterFrom,
 		Endings: []endingObject{}, Advice: append([]advice{}, a.Advice...),
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/insight/history"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
@@ -28,8 +29,8 @@ type summary struct {
 	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
 	Held     time.Duration         // how much of the period it was held
 	Runtime  history.Durations     // of the runs that completed
-	Interval history.Durations     // from one start to the next
-	Asked    history.Durations     // from one request to the next, granted or not
+	Interval history.Gaps          // from one start to the next
+	Asked    history.Gaps          // from one request to the next, granted or not
 
 	Denials history.Denials
 	Longest series
@@ -46,8 +47,7 @@ type summary struct {
 
 	Advice []advice
 
-	fromStart      bool // IfElapsed counts from the start
-	started, asked time.Time
+	fromStart      bool      // IfElapsed counts from the start
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
@@ -67,7 +67,7 @@ const keptEndings = 10
 type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
-	Match func(*history.Atom) bool           // nil: every atom
+	Match func(atom.Atom) bool               // nil: every atom
 	State func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	User  string                             // whose runlog it is, if there are several
 }
@@ -126,10 +126,8 @@ func (b *builder) atom(source *history.Atom) *summary {
 func (a *summary) count(e *runlog.Event) {
 	switch e.Kind {
 	case runlog.Acquire:
-		if !a.started.IsZero() {
-			a.Interval.Add(e.Time.Sub(a.started))
-		}
-		a.started, a.stuckAt, a.series = e.Time, time.Time{}, series{}
+		a.Interval.Next(e.Time)
+		a.stuckAt, a.series = time.Time{}, series{}
 	case runlog.Stuck:
 		a.stuckAt = e.Time
 		a.stuckTimes++
@@ -147,10 +145,7 @@ func (a *summary) count(e *runlog.Event) {
 		a.prolong(e.Time)
 	}
 	if denied || e.Kind == runlog.Acquire {
-		if !a.asked.IsZero() {
-			a.Asked.Add(e.Time.Sub(a.asked))
-		}
-		a.asked = e.Time
+		a.Asked.Next(e.Time)
 		if e.IfElapsed.Set {
 			a.IfElapsed, a.fromStart = e.IfElapsed, e.FromStart
 		}
@@ -207,10 +202,8 @@ func (b *builder) within(r *history.Run) time.Duration {
 }
 
 func (a *summary) ended(r *history.Run) {
-	if len(a.Endings) == keptEndings {
-		a.Endings = append(a.Endings[:0], a.Endings[1:]...)
-	}
 	a.Endings = append(a.Endings, r)
+	a.Endings = a.Endings[max(0, len(a.Endings)-keptEndings):]
 }
 
 func (b *builder) finish() {

@@ -3,14 +3,13 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
-
-const stamp = "2006-01-02 15:04:05"
 
 // Text is the report for people: a block of lines for each atom.
 func (r *Report) Text(paint terminal.Paint) string {
@@ -40,9 +39,9 @@ func (r *Report) Text(paint terminal.Paint) string {
 
 func (r *Report) period() string {
 	if r.from.IsZero() {
-		return "until " + r.to.Local().Format(stamp)
+		return "until " + r.to.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(stamp), r.to.Local().Format(stamp), terminal.Duration(r.to.Sub(r.from)))
+	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(time.DateTime), r.to.Local().Format(time.DateTime), terminal.Duration(r.to.Sub(r.from)))
 }
 
 // outcomeWords are in the order of history.Outcome.
@@ -98,7 +97,7 @@ func (a *summary) endings(paint terminal.Paint) string {
 	shown := a.Endings[max(0, len(a.Endings)-shownEndings):]
 	var parts []string
 	for _, r := range shown {
-		parts = append(parts, terminal.Clean(fmt.Sprintf("%s after %s by %s on %s", r.Owner(), terminal.Age(r.Held), ender(r), r.End.Local().Format(stamp))))
+		parts = append(parts, terminal.Clean(fmt.Sprintf("%s after %s by %s on %s", r.Owner(), terminal.Age(r.Held), ender(r), r.End.Local().Format(time.DateTime))))
 	}
 	text := strings.Join(parts, "; ")
 	if more := a.Outcomes[history.Ended] - len(shown); more > 0 && text != "" {

@@ -6,6 +6,7 @@ package timeline
 import (
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/insight/history"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
@@ -83,7 +84,7 @@ type Options struct {
 	Since, Until time.Time                          // the period; if no event is before Since, the chart begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                                // the resolution
-	Match        func(*history.Atom) bool           // nil: every atom
+	Match        func(atom.Atom) bool               // nil: every atom
 	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 }
 

@@ -51,9 +51,7 @@ func (c *Chart) scale(limit int) []mark {
 
 func label(at time.Time, step time.Duration) string {
 	switch {
-	case step >= day:
-		return at.Format("Jan 2")
-	case step >= time.Minute && at.Hour() == 0 && at.Minute() == 0:
+	case step >= day, step >= time.Minute && at.Hour() == 0 && at.Minute() == 0:
 		return at.Format("Jan 2")
 	case step >= time.Minute:
 		return at.Format("15:04")

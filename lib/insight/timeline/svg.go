@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"iter"
 	"math"
 	"math/bits"
 	"time"
@@ -91,7 +90,10 @@ func (c *Chart) inline(l layout, id string) []byte {
 
 func (w *svg) bottom() int { return headHeight + w.lane*max(1, len(w.chart.Lanes)) }
 
-func (w *svg) height() int { return w.bottom() + 44 + legendLine*w.legendLines() }
+func (w *svg) height() int {
+	_, lines := w.places()
+	return w.bottom() + 44 + legendLine*lines
+}
 
 func (w *svg) draw(size, style string) {
 	w.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"%s %s font-size="13" %s role="graphics-document" aria-labelledby="%stitle %sdesc">`,
@@ -120,8 +122,7 @@ func (w *svg) margin() int { return min(20, w.left) }
 func (w *svg) add(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
 func (c *Chart) period() string {
-	const layout = "2006-01-02 15:04:05"
-	return c.from.Local().Format(layout) + " to " + c.to.Local().Format(layout+" MST") + " (" + terminal.Duration(c.to.Sub(c.from)) + ")"
+	return c.from.Local().Format(time.DateTime) + " to " + c.to.Local().Format(time.DateTime+" MST") + " (" + terminal.Duration(c.to.Sub(c.from)) + ")"
 }
 
 func (c *Chart) describe() string {
@@ -326,33 +327,23 @@ func shape(format string, paints ...any) string { return fmt.Sprintf(format, pai
 const legendLine = 20
 
 func (w *svg) legend() {
-	for e, at := range w.places() {
-		w.add(`<g transform="translate(%d %d)">%s<text %s x="23">%s</text></g>`, at.x, w.bottom()+36+at.line*legendLine, e.shape, small, e.text)
+	at, _ := w.places()
+	for i, e := range legend {
+		w.add(`<g transform="translate(%d %d)">%s<text %s x="23">%s</text></g>`, at[i].x, w.bottom()+36+at[i].line*legendLine, e.shape, small, e.text)
 	}
 }
 
-type place struct{ x, line int }
-
-func (w *svg) places() iter.Seq2[entry, place] {
-	return func(yield func(entry, place) bool) {
-		at := place{x: w.margin()}
-		for _, e := range legend {
-			if at.x+e.width > w.width {
-				at = place{x: w.margin(), line: at.line + 1}
-			}
-			if !yield(e, at) {
-				return
-			}
-			at.x += e.width + 11
+func (w *svg) places() (at [len(legend)]struct{ x, line int }, lines int) {
+	x := w.margin()
+	for i, e := range legend {
+		if x+e.width > w.width {
+			x = w.margin()
+			lines++
 		}
+		at[i].x, at[i].line = x, lines
+		x += e.width + 11
 	}
-}
-
-func (w *svg) legendLines() (lines int) {
-	for _, at := range w.places() {
-		lines = at.line + 1
-	}
-	return lines
+	return at, lines + 1
 }
 
 func escape(text string) string { return html.EscapeString(terminal.Clean(text)) }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"adlock/lib/atom"
 	"adlock/lib/insight/history"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
@@ -181,7 +182,7 @@ func TestTheMarginOfATimelineDoesNotExtendARun(t *testing.T) {
 func TestATimelineShowsOnlyItsPeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
 	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100, State: func(string) history.Outcome { return history.Lost },
-		Match: func(a *history.Atom) bool { return a.Program == "backup" }}))(t)
+		Match: func(a atom.Atom) bool { return a.Program == "backup" }}))(t)
 	if !chart.from.Equal(from) || len(chart.Lanes) != 1 {
 		t.Fatalf("from %v, %d lanes", chart.from, len(chart.Lanes))
 	}
@@ -237,9 +238,10 @@ func TestNarrowAndWideTimelinesHaveTheSameBars(t *testing.T) {
 		}
 	}
 	w := &svg{layout: narrow, chart: chart}
-	for e, at := range w.places() {
-		if at.x+e.width > w.width {
-			t.Errorf("%q ends at %d", e.text, at.x+e.width)
+	places, _ := w.places()
+	for i, e := range legend {
+		if places[i].x+e.width > w.width {
+			t.Errorf("%q ends at %d", e.text, places[i].x+e.width)
 		}
 	}
 }

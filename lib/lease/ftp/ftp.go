@@ -306,7 +306,7 @@ func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
 	}
-	return ignoreMissing(s.do(ctx, func(c *client.ServerConn) error { return c.Stor(dir+"/seen", bytes.NewReader(nil)) }))
+	return ignoreMissing(s.store(ctx, dir+"/seen", nil))
 }
 
 func (s *Store) ageOf(ctx context.Context, file string) (time.Duration, error) {

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -40,10 +41,7 @@ func Open(address string) (*Store, error) {
 	}
 	a := account{
 		address: address, host: u.Host, user: u.User.Username(), secure: u.Scheme == "ftps",
-		dir: strings.TrimPrefix(u.Path, "/"),
-	}
-	if a.dir == "" {
-		a.dir = "."
+		dir: cmp.Or(strings.TrimPrefix(u.Path, "/"), "."),
 	}
 	if u.Port() == "" {
 		a.host = net.JoinHostPort(u.Hostname(), "21")

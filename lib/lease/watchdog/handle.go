@@ -43,12 +43,10 @@ const startTimeout = 5 * time.Second
 // Ready waits, for startTimeout at most, until the watchdog is started. Messages that it has not read yet
 // stay in the socket, even if this process ends.
 func (w *Watchdog) Ready() error {
-	timer := time.NewTimer(startTimeout)
-	defer timer.Stop()
 	select {
 	case err := <-w.started:
 		return w.has(err)
-	case <-timer.C:
+	case <-time.After(startTimeout):
 	}
 	select { // if this process stood still, both may be ready
 	case err := <-w.started:

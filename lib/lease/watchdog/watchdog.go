@@ -60,7 +60,7 @@ func Main() {
 
 func watch(args []string) {
 	unix.CloseOnExec(3)
-	own, found := record.Parse([]byte(args[5]))
+	own, _, found := record.ParseAll([]byte(args[5]))
 	if found != record.Full {
 		return
 	}

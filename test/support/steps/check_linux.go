@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,7 +200,7 @@ func (s *Stage) age(path string) {
 func (s *Stage) Runlog(torn bool) int {
 	s.t.Helper()
 	old := 0
-	for event, err := range runlog.Read(s.LogDir, "h") {
+	for event, err := range runlog.Read(s.LogDir, "h", math.MaxInt64) {
 		var damaged *runlog.DamagedLine
 		if err != nil && !(torn && errors.As(err, &damaged)) && !errors.Is(err, fs.ErrNotExist) {
 			s.t.Errorf("the record: %v", err)
