@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"iter"
@@ -96,11 +97,8 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 		return locker.Recorder{Log: &runlog.Log{Seen: a.seen}}
 	}
 	dir, err := config.Dir()
-	if err != nil {
-		return locker.Recorder{}
-	}
-	log, err := config.RunlogOf(dir, atom.Canonify(of.Host))
-	if err != nil {
+	log, failed := config.RunlogOf(dir, atom.Canonify(of.Host))
+	if cmp.Or(err, failed) != nil {
 		return locker.Recorder{}
 	}
 	if lock.Node != "" {
@@ -270,13 +268,10 @@ func (c choice) hasEntry(e locker.Entry) bool {
 type failures struct{ last error }
 
 func (f *failures) add(err error) {
-	if err == nil {
-		return
-	}
-	if f.last != nil {
+	if err != nil && f.last != nil {
 		fault.Report(f.last)
 	}
-	f.last = err
+	f.last = cmp.Or(err, f.last)
 }
 
 func write(text []byte) error {
