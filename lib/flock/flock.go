@@ -26,7 +26,7 @@ type File struct {
 	fd        int
 	how       int // unix.LOCK_EX or unix.LOCK_SH
 	held      bool
-	inherited bool       // by this process, or by its job
+	inherited bool
 	granted   chan error // gets the result of a flock(2) that blocks in a thread; nil: there is none
 	tells     int        // descriptor that can be read when that flock(2) has returned
 }
@@ -104,15 +104,11 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// PassOn returns the file's descriptor, for the job to inherit: the file stays locked while any process has it open.
-// From then on TryLock does not open another file.
-func (f *File) PassOn() int {
-	f.inherited = true
-	return f.fd
-}
+// Descriptor returns the file's descriptor, for the job: the file stays locked while any process has it open.
+func (f *File) Descriptor() int { return f.fd }
 
 // TryLock locks the file; false: the lock of another process excludes that. If the file is no longer at its
-// path, its lock excludes no newcomer: TryLock opens the path again, or fails if another process has the file open too.
+// path, its lock excludes no newcomer: TryLock opens the path again, or fails if the file was inherited.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {

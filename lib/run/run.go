@@ -390,7 +390,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		return 0, r.notRun(locker.Outcome{}, err)
 	}
 	if r.Request.Flock != nil {
-		plan.Keeps = func() []int { return []int{r.Request.Flock.PassOn()} }
+		plan.Keeps = func() []int { return []int{r.Request.Flock.Descriptor()} }
 	}
 	plan.Cancelled = r.cancelled(k)
 	var held acquisition

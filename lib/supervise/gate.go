@@ -17,8 +17,9 @@ import (
 // gateName is argument 0 of a gate. It is no verb, so no person types it.
 const gateName = "adlock: gate"
 
-// The message that opens the gate is goAhead, entries of the environment with a NUL between them, and
-// endOfMessage. End of file does not open it: the supervisor has died, perhaps before it had the lock.
+// The message that opens the gate is goAhead with the descriptors that stay open in the job (only then is it known
+// which), entries of the environment with a NUL between them, and endOfMessage. End of file does not open it: the
+// supervisor has died, perhaps before it had the lock.
 const (
 	goAhead      = "g"
 	endOfMessage = "\x00\x00"
@@ -30,6 +31,7 @@ type gate struct {
 	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
 	name string
 
+	keeps   func() []int
 	entries []string // of the job's environment, sent with goAhead
 }
 
@@ -46,7 +48,7 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	}
 	defer unix.Close(theirs)
 	args := append([]string{gateName, strconv.Itoa(theirs), job.Path}, job.Args...)
-	pid, err := forkInheriting(append(job.kept(), theirs), self, args, job.Env, files)
+	pid, err := forkInheriting([]int{theirs}, self, args, job.Env, files)
 	if err != nil {
 		unix.Close(ours)
 		if err == syscall.E2BIG { // of the command's arguments
@@ -54,7 +56,7 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 		}
 		return nil, &fault.Error{Kind: fault.System, Object: self, Err: err}
 	}
-	return &gate{pid: pid, line: ours, name: job.Command}, nil
+	return &gate{pid: pid, line: ours, name: job.Command, keeps: job.kept}, nil
 }
 
 func (j *Job) kept() []int {
@@ -98,18 +100,28 @@ func (g *gate) open() error {
 }
 
 func (g *gate) send() error {
-	_, err := sysfile.Write(g.line, []byte(goAhead+strings.Join(g.entries, "\x00")+endOfMessage))
+	rights := syscall.UnixRights(g.keeps()...)
+	err := sysfile.Retry(func() error { return syscall.Sendmsg(g.line, []byte(goAhead), rights, nil, 0) })
+	if err == nil {
+		_, err = sysfile.Write(g.line, []byte(strings.Join(g.entries, "\x00")+endOfMessage))
+	}
 	return err
 }
 
 func receive(line int) (entries []string, opened bool) {
-	var message []byte
+	const mostKept = 8
+	message, rights := make([]byte, len(goAhead)), make([]byte, syscall.CmsgSpace(4*mostKept))
+	n, err := sysfile.RetryN(func() (n int, err error) {
+		n, _, _, _, err = syscall.Recvmsg(line, message, rights, 0)
+		return n, err
+	})
+	message = message[:max(n, 0)]
 	for piece := make([]byte, 4096); !bytes.HasSuffix(message, []byte(endOfMessage)); {
-		n, err := sysfile.Read(line, piece)
 		if err != nil || n == 0 {
 			return nil, false
 		}
-		message = append(message, piece[:n]...)
+		n, err = sysfile.Read(line, piece)
+		message = append(message, piece[:max(n, 0)]...)
 	}
 	text, opened := strings.CutPrefix(strings.TrimSuffix(string(message), endOfMessage), goAhead)
 	if text != "" {

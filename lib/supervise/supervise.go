@@ -38,7 +38,7 @@ type Job struct {
 	Args    []string // the argument vector, the command's name first
 	Env     []string // the whole environment
 
-	// Keeps returns descriptors of this process that stay open in the job, with their numbers. May be nil.
+	// Keeps returns descriptors of this process that stay open in the job, with any numbers. May be nil.
 	Keeps func() []int
 
 	QuietOK bool // keep the output for Show

@@ -162,16 +162,16 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	waiter.Is(t, 0, "1\n1\n")
 }
 
-// The gate, which becomes the job, has the old file open.
-func TestAWaiterOnATerminalIsDeniedIfTheFileWasRenamed(t *testing.T) {
+func TestAWaiterOnATerminalPassesTheNewFileToItsJob(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
-	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "true")...))
+	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "sh", "-c", "ls -l /proc/self/fd >seen")...))
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(waiter.Process.Pid) })
 	must(t, os.Rename(s.in("file"), s.in("old")))
 	s.letGo(holder)
-	if shown := waiter.AllShown(t); !strings.Contains(shown, "was replaced meanwhile") || waiter.ProcessState.ExitCode() != 75 {
-		t.Errorf("%v: %s", waiter.ProcessState, shown)
+	waiter.AllShown(t)
+	if seen := string(get(os.ReadFile(s.in("seen")))(t)); !strings.Contains(seen, " "+s.in("file")+"\n") || strings.Contains(seen, s.in("old")) {
+		t.Error(seen)
 	}
 }
 
