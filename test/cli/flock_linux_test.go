@@ -199,7 +199,7 @@ func TestFlockRefusesWhatCannotBeLocked(t *testing.T) {
 			s.refused(status, path+": ", append(append([]string{"run", "--name", "a", "--flock", path}, more...), "true")...)
 		}
 	}
-	s.refused(73, "dangling: no such file", "run", "--name", "a", "--flock", "dangling", "true")
+	s.refused(73, "dangling: is a symbolic link to no file", "run", "--name", "a", "--flock", "dangling", "true")
 	s.refused(64, "a store keeps its own", "run", "--name", "a", "--flock", "file", "--store", "ftp://u@127.0.0.1:1/x", "true")
 	s.refused(64, "ADLOCK_FLOCK: ", "ADLOCK_FLOCK=file", "hold", "a")
 	s.want(0, "run", "--name", "a", "--flock", ".", "true")
