@@ -91,7 +91,7 @@ type Place interface {
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least
-	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue it does nothing for a waiter.
+	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue, Renew does nothing for a waiter.
 	Renew(ctx context.Context) error
 
 	// Fence returns the fencing token: a number that grows from each owner of the atom to the next.

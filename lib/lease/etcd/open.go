@@ -73,7 +73,7 @@ func account() (user, password string, err error) {
 
 const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
 
-// Files are the variables that name files of this store.
+// Files lists the environment variables that name files for this store.
 var Files = []string{passwordFile, "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"}
 
 // connect makes the client, unless it exists. With a password the client logs in at once; if the cluster is

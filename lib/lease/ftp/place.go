@@ -312,8 +312,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass stops counting the generation in the way, if it has not changed since the last Look. Its files stay
-// until the next owner stamps for the dead one and removes them.
+// Pass makes this newcomer ignore the generation in the way, if it has not changed since the last Look. Its files
+// stay until the next owner stamps for the dead one and removes them.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
 		return nil

@@ -101,8 +101,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is not known
-// (another boot or time namespace, no record), or a pass clock is set: the time from its mtime to that clock, or now.
+// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is not known (other
+// boot or time namespace, no record) or a pass clock is set, the age is the time from the mtime to that clock, or to now.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -139,7 +139,7 @@ func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived returns an error if a process that the lock records besides its owner, or for which it had no room,
+// Survived returns an error if a process that the lock records besides its owner, or had no room to record,
 // may live. The caller releases for the owner, so the lock is of this boot.
 func (a *Active) Survived() error {
 	job := a.Job()

@@ -120,7 +120,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 		switch {
 		case told && w.sawOneGo(locks): // before the pidfds: an owner may have released and exited
 			return
-		case told && n == 1 && !dead: // other files go, perhaps hundreds in a second
+		case told && n == 1 && !dead: // other files are removed, perhaps hundreds in a second
 			time.Sleep(min(left, vain*time.Millisecond))
 			vain = min(vain+1, vainMost)
 		case err == unix.EINTR:
