@@ -19,8 +19,8 @@ type Killer struct {
 	Pause   time.Duration
 	Observe func(Signalled) // called for each signal sent; may be nil
 
-	// Record is called with all known members before the first signal, and with each later one before its own
-	// signal. So the next newcomer finds out which members live if this ending fails (lib/protocol.md, 5). If
+	// Record is called with all known members before the first signal, and with a member found later before its
+	// first signal. So the next newcomer finds out which members live if this ending fails (lib/protocol.md, 5). If
 	// Record returns an error, no further signal is sent, and End returns that error. Record may be nil, as for
 	// a job whose lock is not a file but in a store.
 	Record func([]process.Identity) error
@@ -58,7 +58,7 @@ func (k Killer) End(job process.Job) error {
 	return k.end(track(job))
 }
 
-// EndDescendants ends the processes that Descendants returns, in the way of End, and never this process. This
+// EndDescendants ends the processes that Descendants returns, as End ends a job, but never this process. This
 // process must be a subreaper (Linux), or orphans are missed.
 func (k Killer) EndDescendants(group bool) error {
 	return k.end(trackOwn(group))

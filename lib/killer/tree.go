@@ -37,7 +37,7 @@ type tree struct {
 	whole   bool          // at the last scan all processes in the owner's group were members
 	growing int           // how many scans in a row found new members
 	took    time.Duration // how long the last scan took
-	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
+	lonely  time.Time     // since when scans have found only the keeper; zero: the last scan found others
 }
 
 // member is one process of the job. tree.members keeps it after its death, so that its zombie does not count as new.
@@ -123,8 +123,8 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	if whose := process.ThreadOf(id.PID); whose != 0 {
 		return process.Key{}, &process.StuckError{PID: id.PID, Err: &process.ThreadError{Process: whose}}
 	}
-	// Use the start time that this process reads, not the recorded one: a time namespace shifts it,
-	// and for a hidden process it is made of the inode.
+	// Use the start time that this process reads, not the recorded one: a time namespace shifts start
+	// times, and a hidden process has one that is made of its pidfd's inode.
 	h.membership.Roots[e.Key()] = true
 	h.inodes[e.Key()] = id.Inode
 	if unknown == nil {

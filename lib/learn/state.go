@@ -16,7 +16,7 @@ const (
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
 	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
-	// one each spamEvery, which is more often than cron starts jobs. It is halved again below half as many.
+	// one each spamEvery, which is more often than cron starts jobs. With fewer than half as many it is halved.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most
@@ -29,7 +29,7 @@ type State struct {
 	mean, deviation float64 // of the logarithm of the runtime in seconds
 	now, before     float64 // logarithm of the longest runtime of this and the previous epoch
 
-	ended   time.Duration // the lowest age of an end by force; 0: none, or it counts no longer (Succeeded, calmDown)
+	ended   time.Duration // the lowest age of an end by force; 0: none, or it no longer counts (Succeeded, calmDown)
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
 	since   int           // successes since the last end by force or calmDown

@@ -21,7 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place of this process. It renews the lease, and ends the job if that fails, or at a newcomer's request.
+// heldLease is a place of this process. It renews the lease, and ends the job if that fails or a newcomer asks it to.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
 // renewed; after 2/3 the job is ended, with pauses of 1/15 between the signals; after 5/6 the watchdog ends
@@ -159,7 +159,7 @@ func (t *heldLease) refresh() {
 	}
 }
 
-// dueIn returns the time until that many sixths of the lease have passed; 0: they have.
+// dueIn returns the time until that many sixths of the lease have passed; 0: they have passed.
 func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }

@@ -78,7 +78,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		}
 		if errors.Is(err, ErrGone) {
 			// The place is lost. If a person has removed all keys, the owner's job runs until its locksmith
-			// finds out: without this pause two jobs would run at once.
+			// finds out: without this pause two jobs could run at once.
 			Pause(l.context(), l.lease())
 			continue
 		}

@@ -78,7 +78,7 @@ type Place interface {
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner with this token to end its job, with pause between the signals. False: another newcomer
-	// has asked before, or the owner has gone. Several may get true without a queue, or if the question is repeated.
+	// has asked before, or the owner has gone. Several can get true without a queue, or if a question is sent twice.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
 	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It returns an error

@@ -139,7 +139,7 @@ func Format(d time.Duration) string {
 // Exact writes d to the nanosecond for [time.ParseDuration], in ASCII, as yash's read stops at a µ.
 func Exact(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
-// FormatAge cuts fractions of a second off: an age never looks as if it had reached a limit that it has not.
+// FormatAge cuts off fractions of a second, so that no age looks as if it had reached a limit before it has.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"

@@ -105,8 +105,8 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal returns the error with which `adlock run` would refuse a call's options, or "" if it would not, or may not. A
-// call without a command may be cut off, and is no mistake. A bad duration in limits has a finding of its own.
+// refusal returns the error with which `adlock run` would refuse a call's options; "" if it accepts them or may do so.
+// A call without a command may be cut off, and is no mistake. A bad duration in limits has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)

@@ -49,7 +49,7 @@ type Checker struct {
 	Stranger func(dir string) string          // the user to whom a directory belongs, if that is neither root nor this process's user
 	Filed    func(user, variable string) bool // a settings file of the user ("": unknown) sets the variable; nil: none does
 	Zone     string                           // TZ of this process
-	Differs  func(zone string) bool           // the clock of a time zone differs from the machine's, which cron uses; nil: none does
+	Differs  func(zone string) bool           // a zone's clock differs from the machine's, which cron uses; nil: none
 	Missing  func(user, path string) bool     // there is no such file, as that user ("": unknown) sees it
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is

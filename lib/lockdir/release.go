@@ -146,7 +146,7 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 
 // rememberStart records when the run was asked for. That becomes the start in the last lock if IfElapsed counts
 // from the start (FromStart), or if the last lock already has one. After a run of --replace it also becomes the newest
-// start, which denies newcomers that were asked for earlier. A damaged last lock is made anew.
+// start, which denies the atom to earlier requests. A damaged last lock is made anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {

@@ -114,7 +114,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 			if dead { // a damaged lock stays: it denies writers the atom, and they report it
 				var o locker.Outcome
 				if _, o, err = l.clearReader(r, readers[n], temp, stamped); o.Verdict == locker.Stuck {
-					err = nil // the reader that runs this is not kept out by another reader's lock
+					err = nil // another reader's lock does not keep this reader out
 				}
 			}
 		}

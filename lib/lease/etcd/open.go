@@ -30,7 +30,7 @@ func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
 		DialTimeout:          2 * time.Second,
-		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows: leave a hanging member for another
+		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows, to leave a hanging member soon
 		DialKeepAliveTimeout: 2 * time.Second,
 		Logger:               zap.NewNop(),
 	}

@@ -65,7 +65,7 @@ type Store struct {
 	reads   bool // OnlyRead was called: nothing may be written
 
 	turn    chan struct{} // one command at a time
-	session *session      // nil: none
+	session *session      // nil: not logged in
 	held    atomic.Int64  // the lease of the atom that is held; 0: none is held
 
 	clockRead  time.Duration // boottime at which the server's clock was read
@@ -238,7 +238,7 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 
 type generation struct {
 	n        int
-	files    []string // the files in it
+	files    []string
 	released bool
 	bare     bool // there is no whole record: the creator was cut off, or has not stored it yet
 	record   lease.Record

@@ -47,7 +47,7 @@ func membersOf(job process.Job) []process.Entry {
 }
 
 // openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe.
-// A terminal does not come to control this process. -1: the file cannot be opened, or the pid is another process's now.
+// This process gets no controlling terminal. -1: the file cannot be opened, or the pid is another process's now.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

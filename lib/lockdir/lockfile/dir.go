@@ -58,7 +58,7 @@ func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	return d, nil
 }
 
-// Create opens the lock directory at path. If it is missing and path is absolute, Create makes it and its parents (0700).
+// Create opens the lock directory at path. If it is missing, Create makes it and its parents (0700; not if relative).
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -258,7 +258,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax refuses a file that others may write. It advises to keep only a last lock, as that names no process.
+// refuseLax refuses a file that others may write. It advises keeping only a last lock, as that names no process.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

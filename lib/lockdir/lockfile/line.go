@@ -45,7 +45,7 @@ func (l *line) isHead(token string) bool {
 }
 
 // join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0: it
-// is the head, or goes on without the queue. fresh is true if it has just become the head: what it saw may be outdated.
+// is the head, or goes on without the queue. fresh is true if it just became the head, and its last look may be old.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()

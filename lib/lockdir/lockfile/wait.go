@@ -36,7 +36,7 @@ type Waiting struct {
 }
 
 // InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files must
-// not wake it, least of all the locks of other waiters, which would wake each other without end.
+// not wake the waiter, least of all the locks of other waiters, which would wake each other without end.
 type InWay struct {
 	Locks  []Standing
 	Owners []int
@@ -90,7 +90,7 @@ func (w *Waiting) Spent() time.Duration {
 }
 
 // IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if the
-// newcomer does not wait (any more). The atom is free without an active lock, or if its owner, with this token, is dead.
+// newcomer has no time left to wait. The atom is free without an active lock, or if its owner, with this token, is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}

@@ -25,7 +25,7 @@ type Watch struct {
 var blind = Watch{dir: -1, signals: -1}
 
 // NewWatch begins to watch the directory. If it cannot (a kernel without dnotify), Wait does not notice that a
-// file is removed; an owner's death, an input or the time still ends it.
+// file is removed; an owner's death, an input or the time still ends the wait.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
