@@ -90,7 +90,7 @@ func (w *Waiting) Spent() time.Duration {
 }
 
 // IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if the
-// newcomer has no time left to wait. The atom is free without an active lock, or if its owner, with this token, is dead.
+// newcomer has no time left to wait. The atom is free without an active lock, or if its owner (token) is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
