@@ -15,26 +15,26 @@ import (
 // Killer ends jobs, one at a time. The zero Killer pauses only after KILL.
 type Killer struct {
 	// Pause is the time that INT, TERM and KILL each get to take effect; it ends early once all
-	// deaths are confirmed. KILL gets at least a second, as the kernel needs a moment too.
+	// deaths are confirmed. KILL gets at least a second, as the kernel may need that long.
 	Pause   time.Duration
 	Observe func(Signalled) // called for each signal sent; may be nil
 
-	// Record is called with all known members before the first signal, and with each later one before its own
-	// signal. So the next newcomer finds out which members live if this ending fails (lib/protocol.md, 5). If
-	// Record returns an error, no further signal is sent, and End returns that error. It is nil for a job
-	// without a lock file, as in a store.
+	// Record is called with all known members before the first signal, and with a member found later before its
+	// first signal. So the next newcomer finds out which members live if this ending fails (lib/protocol.md, 5). If
+	// Record returns an error, no further signal is sent, and End returns that error. Record may be nil, as for
+	// a job whose lock is not a file but in a store.
 	Record func([]process.Identity) error
 
-	// Enough reports whether another process has ended the job meanwhile: then End sends no further
-	// signal, and returns nil. It may be nil.
+	// Enough reports whether another process has ended the job meanwhile. If so, End sends no further
+	// signals and returns nil. Enough may be nil.
 	Enough func() bool
 }
 
 // Signalled is one signal sent.
 type Signalled struct {
-	PID     int    // negative: to the whole group of that number
+	PID     int    // negative: the signal went to the process group of that number
 	Signal  string // "CONT", "INT", "TERM" or "KILL"
-	Command string // as the process table has it
+	Command string // as the process table shows it; "" for a group
 }
 
 // A stopped process would keep INT pending, so CONT comes first.
@@ -51,14 +51,14 @@ var stages = [][]unix.Signal{
 // member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
 // none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals from that stage on; if it was forked since they were sent, from the
-// next stage on. A member cannot be found if /proc hides it together with its parent. Nor can one outside the job's
-// group, session and mark, if its parent died between two scans. (On Linux a living supervisor inherits it.)
+// A member that is found late first gets the signals of the current stage or, if it was forked after they were sent,
+// of the next. A member cannot be found if /proc hides both it and its parent. Nor can a member outside the job's
+// group, session and mark whose parent died between two scans. (On Linux a living supervisor inherits it.)
 func (k Killer) End(job process.Job) error {
 	return k.end(track(job))
 }
 
-// EndDescendants ends, as End does, the processes that Descendants returns, and never this process. This
+// EndDescendants ends the processes that Descendants returns, as End ends a job, but never this process. This
 // process must be a subreaper (Linux), or orphans are missed.
 func (k Killer) EndDescendants(group bool) error {
 	return k.end(trackOwn(group))
@@ -100,7 +100,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends a stage's signals and waits for its pause. done is true if no process of the job is left, or Enough is true.
+// run sends a stage's signals and waits out its pause. done is true if no process of the job is left or Enough is true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -147,7 +147,7 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans returns the pause after a scan that took that long: the job needs the processor to end.
+// betweenScans returns the pause after a scan that lasted took. It leaves the job processor time in which to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }

@@ -18,8 +18,8 @@ func Descendants(group bool) ([]process.Entry, error) {
 	return list(trackOwn(group))
 }
 
-// Why a job is not ended, or not wholly, besides the reasons of package process. ErrAncestor: the owner or
-// another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
+// These errors say why a job was not ended, or only in part; package process defines more. ErrAncestor: the owner
+// or another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
 	errForeignOwner = errors.New("belongs to another user than the lock file")

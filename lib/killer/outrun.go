@@ -44,8 +44,8 @@ func (k Killer) killGroup(h *tree) bool {
 	return true
 }
 
-// chase kills the keeper's new children. found is true if there were some that were not in tried, to which it
-// adds them: even if they have exited, they may have left a successor.
+// chase kills the keeper's children that are not in tried yet, and adds them to tried. found is true if there were
+// any: even a child that has exited may have left a successor.
 func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	for _, pid := range process.Children(h.keeper.PID) {
 		if tried[pid] {

@@ -16,7 +16,7 @@ type tree struct {
 	membership process.Membership
 	fileUID    int
 	owner      process.Key            // the owner of the lock, if it lives; else zero
-	users      map[int]bool           // the users of the recorded processes: a command may have changed its user
+	users      map[int]bool           // the users of the recorded processes: a command may have switched its user
 	spared     map[int]bool           // pid 1, this process, its ancestors: if one is a member, none is signalled
 	inodes     map[process.Key]uint64 // pidfd inodes that the lock recorded; 0: not recorded
 	orphans    bool                   // the owner was dead at the start
@@ -25,26 +25,26 @@ type tree struct {
 	// job's supervisor, and never if it is this process. Zero: there is none.
 	keeper process.Key
 
-	// What a member forks after a stage's signals gets the next stage's, or KILL: it may be a cleanup, or a
-	// loop's next turn. If it got the same signal, the cleanup would fail, and the loop would spin.
+	// A process that a member forks after a stage's signals gets those of the next stage, or KILL. It may be a
+	// cleanup or a loop's next turn: with the same signal the cleanup would fail, and the loop would spin.
 	stage int    // the stage whose signals were sent last; 0: none yet
 	since uint64 // process.StartNow of that moment
 
-	unseen  int // number of a group with members that the process table does not show; 0: none
+	unseen  int // a process group with members that the process table does not show; 0: none
 	members map[process.Key]*member
 	order   []*member     // as found: parents before children
 	latest  process.Entry // the member that was found last
 	whole   bool          // at the last scan all processes in the owner's group were members
 	growing int           // how many scans in a row found new members
 	took    time.Duration // how long the last scan took
-	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
+	lonely  time.Time     // since when scans have found only the keeper; zero: the last scan found others
 }
 
-// member is one process of the job. tree.members keeps it after its death, so its zombie is no new member.
+// member is one process of the job. tree.members keeps it after its death, so that its zombie does not count as new.
 type member struct {
 	process.Handle
 	entry process.Entry
-	stage int   // the last stage whose signals it has had or, if it was forked since they were sent, is spared
+	stage int   // the last stage whose signals it got, or was spared because it was forked after them
 	noted bool  // Killer.Record has recorded it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
@@ -70,7 +70,7 @@ func track(job process.Job) (*tree, error) {
 		}
 	}
 	err = errors.Join(h.membership.AddBands(job), h.spare())
-	if err == nil && job.Uncounted && h.membership.Empty() { // nothing would show the members that were not recorded
+	if err == nil && job.Uncounted && h.membership.Empty() { // members that were not recorded could not be found
 		err = &process.StuckError{PID: job.Owner.PID, Err: process.ErrUncounted}
 	}
 	return h, err
@@ -98,9 +98,9 @@ func newTree(fileUID int) *tree {
 // find is a variable for a test in which a process ends after this call, and another one gets its pid.
 var find = process.Find
 
-// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It fails if that
-// is unknown, or the process must not be signalled. It reads the process's data before it checks that the
-// process lives: later, the data could be that of another process which has got the pid.
+// root adds a recorded process to the roots if it lives, and returns its key, or the zero key if it is dead. It
+// fails if it cannot tell, or if the process must not be signalled. It reads the process's data before it checks
+// that the process lives: after the check, another process may get the pid, and the data would be that one's.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -123,8 +123,8 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	if whose := process.ThreadOf(id.PID); whose != 0 {
 		return process.Key{}, &process.StuckError{PID: id.PID, Err: &process.ThreadError{Process: whose}}
 	}
-	// Use the start time that this process reads, not the recorded one: a time namespace shifts it,
-	// and for a hidden process it is made of the inode.
+	// Use the start time that this process reads, not the recorded one: a time namespace shifts start
+	// times, and a hidden process has one that is made of its pidfd's inode.
 	h.membership.Roots[e.Key()] = true
 	h.inodes[e.Key()] = id.Inode
 	if unknown == nil {
@@ -148,8 +148,8 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if no member is left or in doubt: none lived before the table was read
-// (it could have forked meanwhile), and the table shows no new one, not even one that is dead by now.
+// scan looks for new members. done is true if no member is left or in doubt: no known member lived when the scan began
+// (one could fork while the table is read), and the table shows no new member, not even one that is dead by now.
 //
 // The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock while
 // that process lives.
@@ -164,7 +164,7 @@ func (h *tree) scan() (done bool, err error) {
 	fresh := false
 	for _, e := range h.membership.Find(list, h.lives) {
 		if e.PID == os.Getpid() && h.membership.Roots[e.Key()] {
-			continue // this process ends its own job, and continues
+			continue // this process ends its descendants, not itself
 		}
 		if h.spared[e.PID] {
 			return done, ErrAncestor
@@ -194,7 +194,7 @@ func (h *tree) table() ([]process.Entry, error) {
 	return list, nil
 }
 
-// readTable reads the process table, and adds recorded processes that it does not show, found by their pid.
+// readTable reads the process table, and adds the recorded processes that only a look-up by pid finds.
 func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error) {
 	list, err := readTable(see)
 	if err != nil {
@@ -283,8 +283,8 @@ func (h *tree) objection(m *member) error {
 }
 
 // foreign returns errForeignOwner if the lock file does not allow signals to the member's user. The owner
-// must run as the file's user. After a dead owner, a member that only a group, session or mark shows must run
-// as that user or as a recorded process's user. Other members may run as any user (su, setpriv).
+// must run as the file's user. After a dead owner, a member that was found only by group, session or mark must
+// run as that user or as a recorded process's user. Other members may run as any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -359,7 +359,7 @@ func (h *tree) stuck() error {
 	for _, m := range h.living() {
 		last = m.entry
 		if m.Key != h.keeper {
-			break // the keeper is named only if no other is left
+			break // the keeper is named only if no other member is left
 		}
 	}
 	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}

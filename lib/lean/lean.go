@@ -1,8 +1,8 @@
 // Package lean makes the Go runtime do less for a program that lives for two milliseconds. The runtime
 // prepares each program for parallel work, and enlarges its stack only in small steps.
 //
-// It must be initialised before all others. Packages are initialised in the order of their import paths, each
-// after its imports ("adlock/..." before "errors"), so this package must import no package but runtime.
+// This package must be initialised before all others. Packages are initialised in the order of their import paths
+// ("adlock/..." before "errors"), each after its imports, so this one must import no package but runtime.
 package lean
 
 import "runtime"

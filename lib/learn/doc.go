@@ -11,7 +11,7 @@
 //   - mean and deviation are of the logarithm of the runtime. The first 32 runs weigh alike, and each later
 //     one moves them by 1/32 of the difference, as the limit depends on the distribution's tail, not its middle;
 //   - the longest of the last one to two thousand successes counts too, because a mean does not show
-//     a long run once in 168 (each week, of an hourly job). It also bounds the deviation, which is
+//     one long run in 168 (a weekly one of an hourly job). It also bounds the deviation, which is
 //     large for a while after a sudden change;
 //   - if runs are ended by force now and then, they are first taken for healthy runs of a new
 //     length: the limit is doubled and stays so, up to three times. If no success has taken longer
@@ -31,5 +31,5 @@
 // # IfElapsed
 //
 // The interval is the typical runtime, but at least a minute, so the atom is held half of the time at
-// most. While newcomers ask far more often than that, it is doubled up to four times.
+// most. While newcomers ask far more often than that, the interval is doubled up to four times.
 package learn

@@ -7,8 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Floor and Ceiling bound ExpireAfter, but a longer IfElapsed counts. Without a ceiling, days of a broken machine would
-// make it endless. Without a floor, quick runs would make it too short: on a busy disk a job of a second takes minutes.
+// Floor and Ceiling bound ExpireAfter, unless IfElapsed is longer. Without Ceiling, a machine broken for days would
+// make it endless. Without Floor, quick runs would make it too short: on a busy disk a job of a second takes minutes.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -33,7 +33,7 @@ const (
 
 	leastTypical = time.Minute // for reach, a typical runtime counts as no shorter than this
 
-	beyond  = 4   // mean plus deviations count up to this many times the longest run
+	beyond  = 4   // mean plus deviations is at most this many times the longest run
 	outlier = 100 // the longest run counts up to this many typical runtimes, or up to Prior if that is longer
 )
 
@@ -50,7 +50,7 @@ func (s State) interval() time.Duration {
 }
 
 // ExpireAfter is how long a run may take: no less than ifElapsed, the interval in force, unless that is never.
-// Before Enough runs have succeeded it is limit.Never: no guess ends a job.
+// Before Enough runs have succeeded it is limit.Never: a mere guess must not end a job.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -106,14 +106,14 @@ func (s State) estimate() time.Duration {
 // Typical is how long a run takes: the geometric mean, after 32 runs with more weight on newer ones; 0: no runs.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
-// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened, but what
-// that adds counts only up to Prior, which is a guess too.
+// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened, but
+// that raises the result to Prior at most, which is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean plus width deviations, at most beyond times the longest run: if runtimes drop, the deviation is large.
+// wide is mean plus width deviations, but at most beyond times the longest run: if runtimes drop, the deviation grows.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }

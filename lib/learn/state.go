@@ -9,14 +9,14 @@ import (
 const (
 	gain     = 1.0 / 32    // the least share of a run in the mean and the deviation
 	quickest = time.Second // a shorter run counts as this long
-	epoch    = 1000        // successes in an epoch; the longest run of this and the last epoch counts
+	epoch    = 1000        // successes in an epoch; the longest run of this and the previous epoch counts
 
 	tries     = 3    // at most this many doublings are kept for runs that are ended now and then
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
 	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
-	// one each spamEvery, which is more often than cron starts jobs. It is halved again below half as many.
+	// one each spamEvery, which is more often than cron starts jobs. With fewer than half as many it is halved.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most
@@ -29,7 +29,7 @@ type State struct {
 	mean, deviation float64 // of the logarithm of the runtime in seconds
 	now, before     float64 // logarithm of the longest runtime of this and the previous epoch
 
-	ended   time.Duration // the lowest age of an end by force; 0: none, or it counts no longer (Succeeded, calmDown)
+	ended   time.Duration // the lowest age of an end by force; 0: none, or it no longer counts (Succeeded, calmDown)
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
 	since   int           // successes since the last end by force or calmDown
@@ -107,7 +107,7 @@ func (s *State) Asked(tooSoon int) {
 // Spammed reports whether IfElapsed is stretched.
 func (s State) Spammed() bool { return s.stretched > 0 }
 
-// Field is one value of a state, as a file has it. Fields has their order.
+// Field is one value of a state, as a file stores it. Fields returns them in the file's order.
 type Field struct {
 	Key   string
 	Value any // a pointer; a zero value is left out
@@ -123,7 +123,7 @@ func (s *State) Fields() [11]Field {
 	}
 }
 
-// IsValid reports whether runs can have led to the state. Anything can have been read from a file, NaN too.
+// IsValid reports whether runs can have led to the state. A file may hold anything, even NaN.
 func (s State) IsValid() bool {
 	return min(s.mean, s.deviation, s.now, s.before) >= 0 && max(s.mean, s.deviation, s.now, s.before) < 40 &&
 		s.ended >= 0 && s.doubled <= tries && s.inARow <= mostInRow && s.since <= calm && s.stretched <= stretches

@@ -14,7 +14,7 @@ import (
 
 // Clear removes the found lock of an atom or a slot, and the slots of that acquisition. It stamps nothing. It
 // refuses (fault.NotPermitted) while the owner's last heartbeat seems younger than its lease, unless the owner
-// proves to be dead. A silent owner is first watched for its lease, as by a newcomer. A lock without a record is
+// is proved dead. It first watches a silent owner for the owner's lease, as a newcomer does. A lock without a record is
 // refused for its first minute. fault.Usage: nothing is locked; fault.Denied: the lock changed hands.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)

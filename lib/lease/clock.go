@@ -25,9 +25,9 @@ func (l *Last) MoveTo(completed time.Time) {
 	l.Completed = completed
 }
 
-// moved returns the last lock with its times by this machine's clock, which shows now: they are compared with
-// a pass clock, which is by that clock too. A zero Completed stays zero. A store's clock may count whole
-// seconds, so a run that has just completed may seem to lie a little in the future: then it completed now.
+// moved returns the last lock with its times by this machine's clock, which shows now, as they are compared with
+// a pass clock, which comes from that clock too. A zero Completed stays zero. A store's clock may count whole
+// seconds, so a run that has just completed may seem to lie a little in the future: it then counts as completed now.
 func (seen *Snapshot) moved(now time.Time) record.Last {
 	last, ago := seen.Last, seen.Now.Sub(seen.Last.Completed)
 	if ago >= -policy.FutureSlack {

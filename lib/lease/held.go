@@ -21,7 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place of this process. It renews the lease, and ends the job if that fails or a newcomer asks for it.
+// heldLease is a place of this process. It renews the lease, and ends the job if that fails or a newcomer asks it to.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
 // renewed; after 2/3 the job is ended, with pauses of 1/15 between the signals; after 5/6 the watchdog ends
@@ -103,7 +103,7 @@ func (t *heldLease) begin(watch time.Duration) error {
 	}
 	t.holding.Store(true)
 	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
-		go t.watch(watch) // a release ends the watch, and does not wait for that
+		go t.watch(watch) // a release ends the watch, but does not wait for its end
 	}
 	t.watchdog.Arm(t.until(5), t.record.Lease/24)
 	for _, pause := range t.wanted {
@@ -159,7 +159,7 @@ func (t *heldLease) refresh() {
 	}
 }
 
-// dueIn returns the time until that many sixths of the lease have passed; 0: they have.
+// dueIn returns the time until that many sixths of the lease have passed; 0: they have passed.
 func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
@@ -376,7 +376,7 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 }
 
 // abandon gives up a place for which no job will run: why is the error, or nil after a denial. If the store does not
-// answer, the place is free when its lease runs out. If why says that it does not, abandon waits only a second.
+// answer, the place is free when its lease runs out. If why says so already, abandon waits only a second.
 func (t *heldLease) abandon(why error) {
 	most := t.most
 	if fault.KindOf(why) == fault.Unavailable {

@@ -29,15 +29,15 @@ type Locker struct {
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. May be nil.
+	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. nil: never done.
 	Context context.Context
 
 	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
-	// May be nil if this process itself wants it.
+	// Ancestor may be nil if this process itself wants the atom.
 	Ancestor func(pid int) bool
 
 	// Waits is called before each wait, with the outcome that denies the atom for now. It is not called if the store
-	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
+	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. nil: no call.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
@@ -78,7 +78,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		}
 		if errors.Is(err, ErrGone) {
 			// The place is lost. If a person has removed all keys, the owner's job runs until its locksmith
-			// finds out: without this pause two jobs would run at once.
+			// finds out: without this pause two jobs could run at once.
 			Pause(l.context(), l.lease())
 			continue
 		}
@@ -193,7 +193,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	<-ctx.Done()
 }
 
-// attempt tries to acquire the atom. If its first look denies that, it enters a place only to wait for a busy atom.
+// attempt tries to acquire the atom. If its first look denies the atom, it enters a place only to wait for a busy one.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {

@@ -80,17 +80,17 @@ func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive puts the earlier last lock back into v if the present one must not deny this newcomer the atom: if an
-// owner that the newcomer asked to make way has stamped it, or the newcomer itself, for a dead owner.
+// forgive puts the earlier last lock back into v if the present one must not deny this newcomer the atom, as it was
+// stamped by an owner that the newcomer asked to make way, or by the newcomer itself for a dead owner.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
 	}
 }
 
-// won starts the watchdog for a place that is first now. If the record says that the place waits, won writes
-// into it since when the place owns the atom. The job waits for that write in a store without a queue, and if it
-// has an IfElapsed: if such a job crashes, its record must show that it ran.
+// won starts the watchdog for a place that is first now. If the record says that the place waits, won writes into
+// it that the place owns the atom from now on. The job waits for that write in a store without a queue, or if it has
+// an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {

@@ -78,7 +78,7 @@ type Place interface {
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner with this token to end its job, with pause between the signals. False: another newcomer
-	// has asked before, or the owner has gone. Several may get true without a queue, or if the question is repeated.
+	// has asked before, or the owner has gone. Several can get true without a queue, or if a question is sent twice.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
 	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It returns an error
@@ -91,7 +91,7 @@ type Place interface {
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least
-	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue it does nothing for a waiter.
+	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue, Renew does nothing for a waiter.
 	Renew(ctx context.Context) error
 
 	// Fence returns the fencing token: a number that grows from each owner of the atom to the next.

@@ -10,8 +10,8 @@ import (
 )
 
 // watch checks whether the job works, from its learned limit on until the atom is released, and keeps the
-// result in the record. A newcomer on another machine cannot see the job: it has a job past a learned limit
-// ended only if the record says that the job is idle. length is how long the job has to be idle.
+// result in the record. A newcomer on another machine cannot see the job: it asks for the end of a job past a
+// learned limit only if the record says that the job is idle. length is how long the job has to be idle.
 //
 // If the job works again, a newcomer may still end it until the next watch finds that: the last watch counts.
 func (t *heldLease) watch(length time.Duration) {

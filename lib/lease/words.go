@@ -23,7 +23,7 @@ type Reason struct {
 	Lasting
 }
 
-type Lasting int // how long a Reason will stand
+type Lasting int // how long a Reason holds
 
 const (
 	Passing  Lasting = iota // the next try may succeed

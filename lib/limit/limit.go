@@ -41,7 +41,7 @@ func Parse(text string) (time.Duration, error) {
 	return 0, Bad(text, `"never"`)
 }
 
-// Bad returns the error for a text that is no duration. words are the words that are allowed as well.
+// Bad returns the error for a text that is no duration. words lists the words that are allowed too.
 func Bad(text, words string) error {
 	want := "want " + Form + ", " + words
 	if TooLong(text) {
@@ -56,7 +56,7 @@ func LacksUnit(text string) bool {
 	return ok && d < Never && strings.Trim(text, digits) == ""
 }
 
-// TooLong reports whether text would be a duration if a time.Duration could be so long.
+// TooLong reports whether text would be a duration if a time.Duration could be that long.
 func TooLong(text string) bool {
 	d, ok := scan(text)
 	return ok && d == Never
@@ -136,10 +136,10 @@ func Format(d time.Duration) string {
 	return cmp.Or(text, "0s")
 }
 
-// Exact writes d to the nanosecond for [time.ParseDuration], in ASCII: in yash a read ends at a µ.
+// Exact writes d to the nanosecond for [time.ParseDuration], in ASCII, as yash's read stops at a µ.
 func Exact(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
-// FormatAge cuts fractions of a second off: an age never looks as if it had reached a limit that it has not.
+// FormatAge cuts off fractions of a second, so that no age looks as if it had reached a limit before it has.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -147,10 +147,10 @@ func FormatAge(d time.Duration) string {
 	return Format(d.Truncate(time.Second))
 }
 
-// FormatLeft rounds up to whole seconds, so that age and time left add up to the limit. Less than 0 is "0s".
+// FormatLeft rounds up to whole seconds, so that age and time left add up to the limit. A negative d gives "0s".
 func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
 
-// Up rounds d, which must not be negative, up to a whole number of steps; Never stays what it is.
+// Up rounds d, which must not be negative, up to a whole number of steps; Never stays Never.
 func Up(d, step time.Duration) time.Duration {
 	if down := d.Truncate(step); d != Never && down < d {
 		return down + step

@@ -18,7 +18,7 @@ type invocation struct {
 	call    *syntax.CallExpr
 	options map[string]*syntax.Word // values of options of `adlock run` by name; nil for a switch
 	lock    *syntax.Word            // the file of flock
-	command []*syntax.Word          // the command that it runs; of flock -c one word
+	command []*syntax.Word          // the command under the lock; for flock -c one word
 	text    string                  // the command of a line below adlock's SHELL, without the words for adlock
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
@@ -27,7 +27,7 @@ type invocation struct {
 
 	words   []string // the options of `adlock run` with their values, as far as they are known
 	partial bool     // there are other words, which are known only when the line runs
-	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
+	unknown bool     // the last of the words is no option, or lacks its value: the rest is unknown
 }
 
 // invocationOf parses a call of adlock run or flock. It returns nil for another program, for options that are
@@ -73,7 +73,7 @@ func texts(args []*syntax.Word) (words []string) {
 	return words
 }
 
-// adlockRun returns nil if an option's name is known only when the call runs, or if its value is cut off.
+// adlockRun returns nil if an option's name is known only when the call runs, or if the call ends before its value.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for {
@@ -105,8 +105,8 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal returns the error with which `adlock run` would refuse a call's options; "": none, or uncertain. A
-// call without a command may be cut off, and is no mistake. A bad duration in limits has a finding of its own.
+// refusal returns the error with which `adlock run` would refuse a call's options; "" if it accepts them or may do so.
+// A call without a command may be cut off, and is no mistake. A bad duration in limits has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)

@@ -338,7 +338,7 @@ func (j *job) days(v *invocation) {
 	}
 }
 
-// farApart: if a period is this many times as long as the limit, the limit alone is of little use.
+// farApart is the ratio of period to limit from which the limit alone helps little: only the next start applies it.
 const farApart = 4
 
 func (j *job) endsLate(v *invocation) {

@@ -39,7 +39,7 @@ func returns(l crontab.Line) bool {
 	return l.End == "\r\n" && (l.Kind == crontab.Blank || l.Kind == crontab.Job && l.Input == "")
 }
 
-// unitless reports a limit without a unit that is more than a day if read in minutes: it was hardly meant so.
+// unitless reports a limit without a unit that is more than a day if read in minutes, which is hardly what was meant.
 func (f *findings) unitless(line int, text string) {
 	minutes, err := limit.Parse(text + "m")
 	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {

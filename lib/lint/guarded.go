@@ -15,8 +15,8 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks a line below adlock's SHELL. The SHELL itself would refuse the words for adlock in it only when
-// the job is due. locked is false if the line runs without a lock.
+// guarded checks a line below adlock's SHELL, which itself would refuse the line's words for adlock only when the
+// job is due. locked is false if the line runs without a lock.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -145,7 +145,7 @@ func (j *job) absent(variable string) {
 	if isOwn {
 		cure = "say SHELL=" + j.Shell
 	}
-	if !isOwn || j.Shell != "" { // if adlock is not installed here, the crontab is another machine's
+	if !isOwn || j.Shell != "" { // if adlock is not installed here, the crontab may be another machine's
 		j.once(l.Number, "a SHELL that is not there", "no line below it can run", cure)
 	}
 }

@@ -14,7 +14,7 @@ func (j *job) homeless(v *invocation) {
 	}
 }
 
-// moved reports a line by which jobs have another lock directory than if they are started by hand.
+// moved reports a line that gives jobs another lock directory than they have when started by hand.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
 	if known == nil || j.option(v, "store") != nil || j.Dir == nil {

@@ -23,7 +23,7 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// Unexpanded returns why a variable with a path that only a shell would expand does harm; "": it does none.
+// Unexpanded returns what harm a variable does whose path only a shell would expand; "": none.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
@@ -54,7 +54,7 @@ func (j *job) setter(name, value string) *crontab.Line {
 	if line := j.set[name]; line != nil && line.Value == value {
 		return line
 	}
-	return j.Line // it sets the variable itself
+	return j.Line // the job's own line sets the variable
 }
 
 func (j *job) locksFile(v *invocation) {

@@ -56,7 +56,7 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares reports another job with this lock (if both are due, one is skipped), or this job with another lock.
+// shares reports another job with this job's lock (while one runs, the other is skipped), or this job under two locks.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)
@@ -142,7 +142,7 @@ func (j *job) under(v *invocation) string {
 		return v.text
 	}
 	if only, whole := literal(v.command[0]); whole && len(v.command) == 1 {
-		return only // of flock -c
+		return only // the text of flock -c
 	}
 	return j.source(v.command)
 }

@@ -66,7 +66,7 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike returns a command in s that prints something else each time, such as date(1) of today; "": none.
+// unlike returns a command in s whose output changes from run to run, such as date(1) for the current time; "": none.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {

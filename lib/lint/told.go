@@ -30,7 +30,7 @@ func (j *job) untold(v *invocation) {
 	}
 }
 
-// errorsOf returns where adlock's errors go. Below adlock's SHELL that is cron; redirections are the job's.
+// errorsOf returns where adlock's errors go. Below adlock's SHELL they go to cron: redirections there are the job's.
 func (j *job) errorsOf(v *invocation) sink {
 	if v.text != "" {
 		return mail

@@ -21,8 +21,8 @@ type unwrittenError struct{ Err error }
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob ends the job of the lock in v. Each member that it finds is recorded before it is signalled (else
-// unwrittenError). So if this process is killed, the next newcomer reads in the lock which processes may live.
+// endJob ends the job of the lock in v. It records each member before it signals it, or fails with an
+// unwrittenError. So if this process is killed, the next newcomer reads in the lock which processes may live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -54,8 +54,8 @@ type ending struct {
 
 // record adds fresh members of the job, and those found before, to every lock and slot of its owner and to
 // the locks of the members (protocol.md, 5). Before the first signal, a member's lock gets only the members of
-// its own job. After that signal, a child may have lost its parent, and so its place in the member's job. So
-// from then on a lock that already records members gets all fresh ones, and any other lock gets all members.
+// its own job. After it, a child that has lost its parent may no longer be found as a part of the member's job:
+// from then on, a lock that already records members gets all fresh ones, and any other lock gets all members.
 //
 // If a lock is guarded by another process or cannot be written, the error is an unwrittenError. Before the
 // first signal, record then removes what it has added: members in a lock mean that an ending has begun.
@@ -125,7 +125,7 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 }
 
 // RecordCommand records the command that the owner has started, in the owner's lock and slots. So the command
-// holds the atom after the owner was killed, even outside the owner's process group. ErrGuarded: try again.
+// holds the atom if the owner is killed, even outside the owner's process group. locker.ErrGuarded: try again.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
@@ -166,7 +166,7 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 
 // BeingEnded reports whether another process is ending the job of an acquisition, or the lock records members of
 // that job (even dead ones, which may just have started others). It is also true while a process guards the lock
-// only to check it, so the caller asks again. It is false if the lock is gone.
+// only to check it, so the caller must ask again. It is false if the lock is gone.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {

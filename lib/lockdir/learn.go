@@ -13,7 +13,7 @@ import (
 )
 
 // learnFromAsking teaches the atom how often it was asked for too soon since it was last taken. It is called
-// before this acquisition is logged, which would end that count.
+// before this acquisition is logged, as the log entry would end that count.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	lesson := l.LessonOfAsking(r, time.Time{})
 	if known := r.Learned; known.Heed(lesson) { // else there is nothing new to write
@@ -46,8 +46,8 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (
 	return last.Memory.Learned, err
 }
 
-// Forget deletes what the atom NAME has learned; fs.ErrNotExist if there is no such atom. A job that is
-// running goes on, and teaches again when it ends.
+// Forget deletes what the atom NAME has learned; fs.ErrNotExist if there is no such atom. A running job
+// goes on, and the atom learns from it again when it ends.
 func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
@@ -79,7 +79,7 @@ func (l *Locker) rewrite(name atom.Name, change func(*record.Memory)) error {
 }
 
 // underActive calls do while no newcomer can take the atom: under the guard of the active lock or, if none is
-// there, under a lock of this process. Without done and an error, the lock has changed hands: try again.
+// there, under a lock of this process. If done is false and err is nil, try again: the lock has changed hands.
 func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err error) {
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,7 +27,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		entries[i].Name = name
 		entries[i].Err = l.lookAtOwner(&entries[i])
 	}
-	// Read the readers' locks last, so that a reader that moves from its active lock to one is not missed.
+	// Read the readers' locks last: otherwise a reader that moves from the active lock to its own could be missed.
 	files, err := l.Dir.Files(atom.ReaderLock, atom.Tick)
 	if err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ func damaged(active *lockfile.Active) error {
 	return fault.New(fault.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+fault.Quoted(active.Path()))
 }
 
-// DryRun is Locker.DryRun for the directory at path; a missing one that may be made (MayMake) has no locks.
+// DryRun is Locker.DryRun for the directory at path. A missing directory that may be made (MayMake) counts as empty.
 func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,8 +178,8 @@ func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), jobs...), nil
 }
 
-// seeChanger adds the process that is changing the lock to v and, if that stands still, an error that says so.
-// pause is the longest time between two of its signals.
+// seeChanger adds to v the process that is changing the lock and, if that process is stopped (StandsStill), an error
+// that says so. pause is the longest time between two signals of an ending.
 func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()

@@ -27,7 +27,7 @@ var guardWait = 200 * time.Millisecond
 // Release stamps the last lock (not with NoStamp or Withdraw), then removes the active lock or reader's lock. If the
 // lock is gone or another's, it changes nothing and returns an error (lost, 75), or nil with Again or Withdraw.
 // If another process guards the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process
-// is ending the owner. If a recorded process besides the owner may live, the lock stays (77), unless r is Alone.
+// is ending the owner. If a recorded process besides the owner may live, the lock stays (77), unless r.Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -121,8 +121,8 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock of an owner that still has the active lock too, because its helper
-// died between linking the one and removing the other.
+// leaveReaders removes the reader's lock of an owner that still has the active lock too, because its helper died
+// between linking the reader's lock and removing the active lock.
 func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -144,9 +144,9 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run was asked for. That becomes the start in the last lock if the run counts
-// from there (FromStart), or if a start is already there. After a run of --replace it also becomes the newest
-// start, which denies newcomers that were asked for earlier. A damaged last lock is made anew.
+// rememberStart records when the run was asked for. That becomes the start in the last lock if IfElapsed counts
+// from the start (FromStart), or if the last lock already has one. After a run of --replace it also becomes the newest
+// start, which denies the atom to earlier requests. A damaged last lock is made anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
@@ -192,8 +192,8 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots, without
-// a stamp. It refuses (77) while a process of the job is known to live; it reports those that only the mark shows.
+// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots, without a
+// stamp. It refuses (77) while a process of the job is known to live; it only reports those that the mark alone shows.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
@@ -243,7 +243,7 @@ func (l *Locker) Clear(lock atom.File) error {
 }
 
 // Prune removes each last lock that has not changed for at least older, with the ticks and the queue of its
-// atom, unless that is paused, or has an active lock or readers. It returns the names of the pruned atoms.
+// atom, unless the atom is paused, or has an active lock or readers. It returns the names of the pruned atoms.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {

@@ -75,8 +75,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader clears dead readers, ends expired ones, and is denied by any other. Then it checks the last lock,
-// which a reader may have stamped just before its release, unless this newcomer has stamped it (stamped).
+// awaitNoReader clears dead readers, ends expired ones, and denies the atom if another lives. Then it checks the last
+// lock, which a reader may have stamped just before its release, unless this newcomer has stamped it (stamped).
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders checks the locks of two random readers, and clears a dead one's, as there may never be a writer.
+// clearDeadReaders clears the dead ones among two random readers, as a writer, which clears them all, may never come.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)
@@ -114,7 +114,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 			if dead { // a damaged lock stays: it denies writers the atom, and they report it
 				var o locker.Outcome
 				if _, o, err = l.clearReader(r, readers[n], temp, stamped); o.Verdict == locker.Stuck {
-					err = nil // the reader that runs this is not kept out by another reader's lock
+					err = nil // another reader's lock does not keep this reader out
 				}
 			}
 		}
@@ -126,7 +126,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 }
 
 // clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader it
-// stamps the last lock; ended reports that. Acquired: the lock is not in the way any more. The caller holds the active lock.
+// stamps the last lock; ended reports that. Acquired: the lock is out of the way. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (ended bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)

@@ -75,7 +75,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots of the atom's program or semaphore, sorted by number. (slices.SortFunc would add 10 KB.)
+// slotsIn returns the slots of the atom's program or semaphore, by number. (slices.SortFunc would add 10 KB of code.)
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
@@ -143,7 +143,7 @@ func closeAll(locks []*lockfile.Active) {
 	}
 }
 
-// releaseSlots removes the slots of the lock's owner, unless another of its atoms shares them or a process guards
+// releaseSlots removes the slots of the lock's owner, unless another lock of the owner uses them or a process guards
 // them (see slotIsUnused). The caller removes the lock, and then closes the returned slots, which frees their guards.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, err := l.removeSlots(own)
@@ -174,8 +174,8 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each lock of the owner in own whose atom has the same slots as own.Atom, but with no
-// slot. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
+// eachLockOf calls do with each lock (not with a slot) of the owner in own whose atom has the same slots as
+// own.Atom. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
 	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -357,8 +357,8 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found the slot guarded,
-// and left it. False if the owner is dead, or another recorded process may live. The answer holds only under the guard.
+// slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found it guarded and
+// left it. It returns false if the owner is dead or another recorded process may live. It is true only under the guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

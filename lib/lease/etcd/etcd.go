@@ -11,7 +11,7 @@
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
 // says, and its revision is its fencing token. A writer waits only for the place before it (as in etcd's own
-// concurrency.Mutex), a reader for the writer before it: so few wake when a place goes. Every read is linearizable.
+// concurrency.Mutex), a reader for the writer before it: so few wait for one place. Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
 // were renewed elsewhere: a key that vanished with its lease proves nothing. So adlock times the leases itself:
@@ -81,7 +81,7 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is the last part of a place's keys: writers or readers, then the token. everyone begins all seats.
+// seat is the last part of a place's keys: writers or readers, then the token. All seats begin with everyone.
 type seat string
 
 const (
@@ -112,7 +112,7 @@ func (s seat) inFront() seat {
 	return writers
 }
 
-// first gets the earliest key with this prefix, if it was created before that revision (0: whenever it was created).
+// first gets the earliest key that begins with keys, if it was created before the revision before (0: at any revision).
 func first(keys string, before int64) clientv3.Op {
 	options := []clientv3.OpOption{
 		clientv3.WithPrefix(), clientv3.WithLimit(1),
@@ -140,8 +140,8 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 }
 
 // Enter puts a place at the end of the queue. If queue is false, it does so only if no place is in the way:
-// otherwise its place would make the atom busy for other newcomers until it has left again. If the
-// transaction is executed twice, the second finds the place of the first.
+// otherwise the new place would make the atom busy for other newcomers until it is removed. If the
+// transaction is executed twice, the second execution finds the place of the first.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, queue bool) (lease.Place, lease.Snapshot, error) {
 	p := &place{store: s, keys: s.keys(name), seat: seatOf(record.Token, record.Shared), length: record.Lease}
 	look := p.keys.look(record.Shared, 0)
@@ -262,8 +262,8 @@ func (s *Store) stillness(key string, revision int64) (still time.Duration, move
 	return now - was.since, was.moved
 }
 
-// age returns how long the owner has had the atom: by the clock without steps if the owner is on
-// this machine, in this boot; otherwise by the two machines' wall clocks.
+// age returns how long the owner has had the atom: by the monotonic clock if the owner is on this
+// machine, in this boot; otherwise by the two machines' wall clocks.
 func age(owner lease.Record, now time.Time) time.Duration {
 	if age, known := owner.Age(); known {
 		return age

@@ -30,7 +30,7 @@ func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
 		DialTimeout:          2 * time.Second,
-		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows: leave a hanging member for another
+		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows, to leave a hanging member soon
 		DialKeepAliveTimeout: 2 * time.Second,
 		Logger:               zap.NewNop(),
 	}
@@ -73,7 +73,7 @@ func account() (user, password string, err error) {
 
 const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
 
-// Files are the variables that name files of this store.
+// Files lists the environment variables that name files for this store.
 var Files = []string{passwordFile, "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"}
 
 // connect makes the client, unless it exists. With a password the client logs in at once; if the cluster is

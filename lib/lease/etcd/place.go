@@ -35,7 +35,7 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), time.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// mine compares whether the place is held: a place removed and put again has another create revision.
+// mine is the condition that this place is held: a place removed and put again has another create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -118,7 +118,7 @@ func (p *place) Await(ctx context.Context, next func()) error {
 			return err
 		case dead && len(ahead) == 1:
 			return nil // the caller looks, and passes it
-		case dead: // remove it only while a place is before it: as the head, it is passed by the caller
+		case dead: // remove it only while a place is before it: once it is the head, the caller passes it
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}

@@ -48,7 +48,7 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	read := process.Boottime()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
 	err := s.put(ctx, temporary, text)
-	if fault.KindOf(err) == fault.IO { // the disk is full: keep the old file, as its space would be lost
+	if fault.KindOf(err) == fault.IO { // the disk is full: keep the old file, as a new one might find no space
 		defer func() { _ = s.remove(ctx, temporary) }() // if this fails, the next owner removes it (sweep)
 		file = temporary
 	} else if err == nil || isAnswer(err) {

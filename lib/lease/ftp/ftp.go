@@ -16,7 +16,7 @@
 //	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
 //
 // An owner's generation stays while it is the largest; the next owner removes those below. So N only grows,
-// which makes it a fencing token, and a newcomer that stalled cannot make a generation again that others have
+// which makes it a fencing token, and a newcomer that stalled cannot make again a generation that others have
 // passed. Two processes look for each other after they have written (Dekker): an owner stores its record or
 // heartbeat, then looks for a larger generation; a newcomer makes a generation, then looks whether an owner
 // below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
@@ -65,7 +65,7 @@ type Store struct {
 	reads   bool // OnlyRead was called: nothing may be written
 
 	turn    chan struct{} // one command at a time
-	session *session      // nil: none
+	session *session      // nil: not logged in
 	held    atomic.Int64  // the lease of the atom that is held; 0: none is held
 
 	clockRead  time.Duration // boottime at which the server's clock was read
@@ -238,7 +238,7 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 
 type generation struct {
 	n        int
-	files    []string // the files in it
+	files    []string
 	released bool
 	bare     bool // there is no whole record: the creator was cut off, or has not stored it yet
 	record   lease.Record
@@ -409,8 +409,8 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look finds the largest generation that still holds the atom, except own (0: none) and those in past. None
-// below a released one holds the atom: otherwise the owner of the released one would not have begun.
+// look finds the largest generation that still holds the atom, except own (0: none) and those in past. No
+// generation below a released one holds the atom: otherwise the owner of the released one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -456,7 +456,7 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// HasTick refuses, as FTP offers no ticks. So no newcomer comes to ClaimTick.
+// HasTick refuses, as FTP offers no ticks. So no newcomer gets as far as ClaimTick.
 func (s *Store) HasTick(context.Context, atom.Name, policy.Tick) (bool, error) {
 	return false, s.notOffered("ticks (--once-per)")
 }
@@ -479,8 +479,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. Its time is that of the file, by the server's clock; the content has the writer's
-// clock. But a time kept from an earlier last lock is by the server's clock, and counts.
+// last reads the last lock. Its time is that of the file, by the server's clock, as the time in the content is by
+// the writer's clock. But a time kept from an earlier last lock is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

@@ -58,7 +58,7 @@ const (
 	authorities  = "ADLOCK_FTP_CACERT"
 )
 
-// Files are the variables that name files of this store.
+// Files lists the environment variables that name files for this store.
 var Files = []string{passwordFile, authorities}
 
 func hasPassword(u *url.URL) bool {

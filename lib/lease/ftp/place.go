@@ -93,7 +93,7 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval finds out from the largest generation now whether a person has removed the one in the way: an
+// noteRemoval finds out by the largest generation that there is now whether a person removed the one in the way: an
 // owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. If a
 // person has, the atom counts as held for a lease: by then that owner has found the removal and ended its job.
 func (p *place) noteRemoval(largest int) {
@@ -312,8 +312,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass stops counting the generation in the way, if it has not changed since the last Look. Its files stay
-// until the next owner stamps for the dead one and removes them.
+// Pass makes this newcomer ignore the generation in the way, if it has not changed since the last Look. Its files
+// stay until the next owner stamps for the dead one and removes them.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
 		return nil

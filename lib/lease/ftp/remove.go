@@ -23,7 +23,7 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 }
 
 // release marks a generation as released: by a rename, which works on a full disk too, or, if the server does
-// not rename, by a copy of the record. ErrGone: it is released, perhaps by an earlier try whose answer was lost.
+// not rename, by a copy of the record. ErrGone: it already was, perhaps by an earlier try whose answer was lost.
 func (s *Store) release(ctx context.Context, dir string, record []byte) error {
 	owner, released := dir+"/owner", dir+"/released"
 	if err := s.rename(ctx, owner, released); !isAnswer(err) {

@@ -114,7 +114,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting has already been read. The library expects one, and reads first instead.
+// greeted is a connection whose greeting has already been read. The library expects a greeting, and reads first.
 type greeted struct {
 	net.Conn
 	first *strings.Reader
@@ -127,7 +127,7 @@ func (g greeted) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// greet connects, and asks for TLS on the connection that the session uses: some servers allow only one.
+// greet connects, and asks for TLS on the session's own connection: some servers allow no second connection.
 // secure is false if the server does not offer TLS and the address does not require it.
 func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
 	plain, err := connect(ctx, a.host, patience)
@@ -265,8 +265,8 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }
 
-// refused returns fault.NotPermitted, and what was refused, if the answer is like that of a missing file
-// (isMissing) where none can be missing. It returns any other error unchanged.
+// refused returns fault.NotPermitted, with what was refused, if the answer is that for a missing file
+// (isMissing), but the file cannot be missing. It returns any other error unchanged.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

@@ -1,6 +1,6 @@
-// Package listing passes the content of a store beyond this machine from one program to another: the locksmith, which
-// links the stores' clients, writes the content to a pipe; adlock-report reads and shows it as it does a lock
-// directory. Each line is one JSON object. The last line says that nothing is missing, or what went wrong.
+// Package listing passes the content of a store beyond this machine from one program to another. The locksmith, which
+// links the stores' clients, writes the content to a pipe. adlock-report reads the pipe, and shows the content as it
+// shows a lock directory. Each line is one JSON object. The last says that nothing is missing, or what went wrong.
 package listing
 
 import (

@@ -11,7 +11,7 @@ import (
 // SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
 // no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this process too. So a
 // process calls SpeakFor only when it is about to end the job and to report why. SpeakFor opens the
-// standard error of the owner or, if that fails, of the first member for which it can. If it can for none
+// standard error of the owner or, if that fails, of the first member for which it can. If it can open none
 // (a socket, for example), nothing changes, and what this process prints is lost.
 func SpeakFor(job process.Job) {
 	owner := job.Owner.Key()
@@ -47,7 +47,7 @@ func membersOf(job process.Job) []process.Entry {
 }
 
 // openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe.
-// A terminal does not come to control this process. -1: it cannot be opened, or the pid now is another process's.
+// This process gets no controlling terminal. -1: the file cannot be opened, or the pid is another process's now.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

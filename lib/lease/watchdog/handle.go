@@ -111,7 +111,7 @@ func (w *Watchdog) Dismiss() {
 	}
 }
 
-// send sends a message. Without the watchdog it is lost: then only the locksmith limits the job.
+// send sends a message. Without a watchdog the message is lost, and only the locksmith limits the job.
 func (w *Watchdog) send(text string) {
 	w.sending.Lock()
 	defer w.sending.Unlock()

@@ -1,4 +1,4 @@
-// Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith is
+// Package watchdog runs a process that ends the job if the locksmith cannot: at once if the locksmith is
 // killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group of
 // the job, and is no child of it: a signal to the job does not end it, and no shell waits for it.
 //
@@ -128,7 +128,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job. A hook that the locksmith starts then is no part of it.
+// hasEnded reports whether the locksmith has ended the job. A hook that it starts after that is no part of the job.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting

@@ -48,8 +48,8 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	// Even if other users cannot enter the directory now, they may have rewritten a lock that they may write, and
-	// so have chosen which process is ended. (For a lock with only a pid no process is ever signalled.)
+	// Other users may have rewritten a lock that they may write, even if they cannot enter the directory now, and
+	// so have chosen which process is ended. (A lock with only a pid never causes a signal.)
 	if err == nil && a.Content == record.Full && lax(&a.st) {
 		err = d.refuseLax(a.name)
 	}
@@ -164,7 +164,7 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close frees the guard before it closes: a child just forked has the descriptor open until its exec.
+// Close frees the guard before it closes the file: a child just forked keeps the descriptor open until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

@@ -24,7 +24,7 @@ func (a *Active) AppendCommand(id process.Identity) error {
 	return nil
 }
 
-// AppendSurvivors adds those members that the lock does not name yet; if they do not fit, one line that says
+// AppendSurvivors adds those members that the lock does not name yet or, if they do not fit, one line that says
 // so. The caller holds the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)

@@ -37,7 +37,7 @@ type Dir struct {
 // Visit limits the reading of another user's directory, where that user chooses how many files there are.
 type Visit struct {
 	UID   int         // that user
-	Names []string    // the names that Files lists, perhaps not all in the directory
+	Names []string    // the names that Files lists; the directory may have more
 	Alive func() bool // called before each file; false: read no more files
 }
 
@@ -58,7 +58,7 @@ func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	return d, nil
 }
 
-// Create opens the lock directory at path. If it is missing, it is made with its parents (0700; not if relative).
+// Create opens the lock directory at path. If it is missing, Create makes it and its parents (0700; not if relative).
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	// No other user can enter the new directories. (The umask is the process's, but no job runs yet.)
+	// No other user can enter the new directories. (The umask is that of all threads, but no job runs yet.)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
@@ -75,7 +75,7 @@ func Create(path string) (*Dir, error) {
 	return Open(path)
 }
 
-// MayMake returns an error for a relative path: seen from another directory it is another lock directory.
+// MayMake returns an error for a relative path: from another working directory it would name another lock directory.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -258,7 +258,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax refuses a file that others may write. It advises to keep only a last lock, which names no process.
+// refuseLax refuses a file that others may write. It advises keeping only a last lock, as that names no process.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

@@ -21,8 +21,8 @@ func HostFile(machine string) string { return "host." + machine }
 const unkept = "*"
 
 // Host returns $ADLOCK_HOST, else the node name that this machine recorded when it first locked in the directory
-// of the store (config.DirOf; protocol.md, 1). If none is recorded, and beside an error, it is the present node
-// name; "" if that is not known. With keep, as for a newcomer, Host makes the directory and records the name.
+// of the store (config.DirOf; protocol.md, 1). If none is recorded, or with an error, the host is the present
+// node name; "" if that is not known. With keep, as for a newcomer, Host makes the directory and records the name.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -82,7 +82,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	host, err := dir.host(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if keep && dir.keepHost(file, node) {
-			return dir.host(file) // another starter may have made it first
+			return dir.host(file) // another process may have made it first
 		}
 		return "", nil
 	}

@@ -15,8 +15,8 @@ import (
 // line is a newcomer's place in the queue of an atom (protocol.md, 4a): flock(2) on the file line.NAME, which
 // the kernel grants in the order of asking. The newcomer that holds it is the head of the queue.
 //
-// The queue is for order and cost only: it excludes no process from the atom. So a newcomer that cannot use
-// it goes on without it, and two heads do no harm.
+// The queue only orders newcomers and saves work: it excludes no process from the atom. So a newcomer that cannot
+// use the queue goes on without it, and two heads do no harm.
 type line struct {
 	dir  *Dir
 	atom atom.Name
@@ -45,7 +45,7 @@ func (l *line) isHead(token string) bool {
 }
 
 // join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0: it
-// is the head, or goes on without the queue. fresh is true if it has just become the head: what it saw may be outdated.
+// is the head, or goes on without the queue. fresh is true if it just became the head, and its last look may be old.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -79,7 +79,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter returns after what time a queued newcomer checks again: stallMost if it saw the atom free, else random.
+// lookAfter returns how long a queued newcomer waits to check again: stallMost if it saw the atom free, else random.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost
@@ -92,8 +92,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes reports whether the newcomer has passed the head of the queue. It tries to if the head is stopped or has
-// left the free atom alone for stallMost: it joins a new queue, and has passed if it is the head there.
+// passes reports whether the newcomer has passed the head of the queue. It tries to if the head is stopped or has left
+// the free atom alone for stallMost: it joins a new queue, and has passed the old head if it is the head of the new.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t

@@ -18,7 +18,7 @@ import (
 // LocksOf opens the locks that these processes hold, as owners or in a dead owner's job, each under its guard: slots
 // and readers' locks too, but not except, whose guard the caller has. The caller closes them, also after an error.
 //
-// If two newcomers end one job through different locks, each holds a guard that the other needs. Against a deadlock,
+// If two newcomers end one job through different locks, each holds a guard that the other needs. To avoid a deadlock,
 // each first takes the locks with names after that of except, and then waits only half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
@@ -101,8 +101,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is not known
-// (another boot or time namespace, no record), or a pass clock is set: the time from its mtime to that clock, or now.
+// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is unknown (another
+// boot or time namespace, no record) or a pass clock is set, Age returns the time from the mtime to that clock or now.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -139,7 +139,7 @@ func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived returns an error if a process that the lock records besides its owner, or for which it had no room,
+// Survived returns an error if a process that the lock records besides its owner, or had no room to record,
 // may live. The caller releases for the owner, so the lock is of this boot.
 func (a *Active) Survived() error {
 	job := a.Job()

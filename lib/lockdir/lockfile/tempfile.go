@@ -22,7 +22,7 @@ type TempFile struct {
 	temporary string // its temp.TOKEN name; "" if it has none
 }
 
-// TempFile makes a file of mode 0600, whatever the umask. The caller may put it in place, and discards it at last.
+// TempFile makes a file of mode 0600, whatever the umask. The caller may put it in place, and must Discard it.
 func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }

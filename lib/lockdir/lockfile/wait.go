@@ -36,15 +36,15 @@ type Waiting struct {
 }
 
 // InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files must
-// not wake it, least of all the locks of other waiters, which would wake each other without end.
+// not wake the waiter, least of all the locks of other waiters, which would wake each other without end.
 type InWay struct {
 	Locks  []Standing
 	Owners []int
 	Line   bool // the newcomer has to join the queue
 }
 
-// Standing is a lock file as it was seen under its name. If another newcomer's lock has taken its place
-// since, that has another inode or, as inodes are used again, another mtime.
+// Standing is a lock file as it was seen under its name. A lock that has taken its place since has another
+// inode or, as inodes are reused, another mtime.
 type Standing struct {
 	Name  string
 	inode uint64
@@ -62,8 +62,8 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 }
 
 // hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none for an
-// owner that is not known to live (members of its job may). Nor does it if no lock was found in the way: another
-// newcomer was faster, or a stopped process guards a lock that looks free.
+// owner that is not known to live (members of its job may). Nor is there an event if no lock was found in the way:
+// another newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
 // NewWaiting starts the wait. waits (nil: none) is called once, before the newcomer first blocks.
@@ -90,7 +90,7 @@ func (w *Waiting) Spent() time.Duration {
 }
 
 // IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if the
-// newcomer does not wait (any more). The atom is free without an active lock, or if its owner, with this token, is dead.
+// newcomer has no time left to wait. The atom is free without an active lock, or if its owner (token) is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}

@@ -10,7 +10,7 @@ import (
 )
 
 // Watch is woken by kqueue when the directory changes, an owner dies or an input can be read.
-// It is only compiled, never tested.
+// This code is only compiled, never tested.
 type Watch struct{ queue int }
 
 var blind = Watch{-1}

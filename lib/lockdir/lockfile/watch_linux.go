@@ -25,7 +25,7 @@ type Watch struct {
 var blind = Watch{dir: -1, signals: -1}
 
 // NewWatch begins to watch the directory. If it cannot (a kernel without dnotify), Wait does not notice that a
-// file is removed; an owner's death, an input or the time still ends it.
+// file is removed; an owner's death, an input or the time still ends the wait.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
@@ -120,7 +120,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 		switch {
 		case told && w.sawOneGo(locks): // before the pidfds: an owner may have released and exited
 			return
-		case told && n == 1 && !dead: // other files go, perhaps hundreds in a second
+		case told && n == 1 && !dead: // other files are removed, perhaps hundreds in a second
 			time.Sleep(min(left, vain*time.Millisecond))
 			vain = min(vain+1, vainMost)
 		case err == unix.EINTR:
