@@ -47,11 +47,11 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
-	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
+	// Asker is a file from the process that asked. The newcomer stops waiting when it can be read or ends. May be nil.
 	Asker *os.File
 
 	// Keep gets a function by which the newcomer leaves the queue once its run has ended: until then it keeps its
-	// place. Keep is not called for a denial, for a reader, or by a store. May be nil: Take leaves the queue.
+	// place. Keep is not called for a denial, for a reader, or by a store. If it is nil, Take leaves the queue.
 	Keep func(leave func())
 
 	Pause        time.Duration // the time between the signals by which a job is ended

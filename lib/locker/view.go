@@ -54,7 +54,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0 && v.Changer != v.Record.Owner.PID && !d.Preempts(): // the owner changes it for a moment
+	case changes && v.Changer != 0 && v.Changer != v.Record.Owner.PID && !d.Preempts(): // an owner changes its own lock only for a moment
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)

@@ -48,8 +48,8 @@ func (m *Memory) lines(l *Lines) {
 	l.learned(&m.Learned)
 }
 
-// ParseMemory reads lines as Bytes writes them, and the lines of more methods that name keys. Lines with unknown
-// keys are kept; content of another form is an error.
+// ParseMemory reads lines as Bytes writes them, and lets the methods in more read theirs. Lines with unknown keys are
+// kept; content of another form is an error.
 func ParseMemory(content []byte, more ...func(*Lines)) (m Memory, err error) {
 	others, ok := Read(content, append(more, m.lines)...)
 	if !ok {

@@ -107,7 +107,7 @@ const (
 	Reclaim Kind = "reclaim"
 	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason; Owner and OwnerToken of another's lock that is there. While
+	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. While
 	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.

@@ -45,7 +45,7 @@ func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	}
 }
 
-// readersOf returns a reader for each file, known's if it has one, and the rest of known. A file stays open
+// readersOf returns a reader for each file, from known if it has one, and in left the rest of known. A file stays open
 // while it is part of the runlog: a writer without the lock may write there even after the rotation.
 func readersOf(files []*os.File, host string, known []*reader) (readers, left []*reader) {
 	for _, file := range files {
@@ -62,7 +62,7 @@ func readersOf(files []*os.File, host string, known []*reader) (readers, left []
 	return readers, known
 }
 
-// more yields what is new in each file; false: yield wants no more, or a read failed. All files are open before
+// more yields what is new in each file; false if yield wants no more or a read failed. All files are open before
 // the first is read: to a file that is not the newest, only writers without the lock may still add lines.
 func more(readers []*reader, yield func(Event, error) bool) bool {
 	for i, r := range readers {

@@ -168,7 +168,7 @@ func (r *run) reap() {
 }
 
 // endedBySignal reports whether a signal, forwarded by this process or typed, or Job.End ended the job. A
-// typed signal counts only if the command died of it or was gone: some programs use it otherwise (INT in an editor).
+// typed signal counts only if the command died of it or was gone: some programs go on after it (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

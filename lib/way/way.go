@@ -1,6 +1,6 @@
 // Package way follows the way to a file. It checks that only root and this user can redirect a path: no other user can
-// put another directory or link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
-// root's group and of this user's own (othersMayWrite).
+// replace a directory or link above the file. Users without an id in this user namespace count as root. So do the
+// members of root's group and of this user's private group (othersMayWrite).
 package way
 
 import (
@@ -43,7 +43,7 @@ func CheckOwners(whole, what string, advice func() string) error {
 	return err
 }
 
-// walk returns whole without links above its last name. Before it follows a directory or link, check may refuse that.
+// walk returns whole without links above its last name. It calls check before it follows a directory or link.
 func walk(whole string, check func(at string, st *unix.Stat_t) error) (plain string, err error) {
 	lookAbove := func(at string) error {
 		st, err := lstat(at)
