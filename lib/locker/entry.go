@@ -21,7 +21,7 @@ type Entry struct {
 	CompletedOn string    // the machine on which it completed, if that may be another one
 	View
 	Readers []View      // the locks of its readers
-	Waiting []View      // in a store: its waiters, in the order in which they came (of a directory, only the runlog has them)
+	Waiting []View      // in a store: its waiters, in the order in which they came (only the runlog has those of a lock directory)
 	Ticks   []atom.File // the ticks that were claimed
 	Err     error       // why its locks could not be read
 }

@@ -39,8 +39,8 @@ type Locker interface {
 // JobRecorder is a Locker whose locks name the processes of the job. A store's do not: a lease runs out after its
 // owner's death, and no newcomer ends the job.
 type JobRecorder interface {
-	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the members of
-	// its job, before its own supervisor signals them; RecordRest the daemons that the command has left behind.
+	// RecordCommand records the command that the owner of an acquisition has started. RecordMembers records the members
+	// of its job, before its own supervisor signals them. RecordRest records the daemons that the command left behind.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error

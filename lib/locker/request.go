@@ -148,7 +148,7 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// askedBefore returns how long before a moment (boottime) the run was asked for; FromStart counts from there.
+// askedBefore returns how long before a moment (boottime) the run was asked for; FromStart counts from then.
 func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }

@@ -25,7 +25,7 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because of the error why. It does not report an unwritable runlog in dir, too.
+// NotRun reports that the job is not run because of the error why. It does not also report an unwritable runlog in dir.
 // If why is nil, a denial or a usage error, or the verdict is Stuck, NotRun only returns why.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
@@ -65,7 +65,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns how long the store has kept all jobs from running here with the status of e. due is true if the hook
-// is to be told: first, after an hour, and when the age has doubled. Of a lock directory age is unset, and due is true.
+// is to be told: at first, after an hour, and each time age has doubled. A lock directory is due, and has no age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

@@ -92,7 +92,7 @@ func (m Moment) Effective() time.Time {
 }
 
 // SeeLast adds what the last lock says to v, and puts the learned limits of r in force. object names the lock
-// in an error. used reports whether the tick was claimed; it is called only if the request has one.
+// in an error. used reports whether the tick was claimed; it is called only if the request has a tick.
 func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
 	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
 		return err

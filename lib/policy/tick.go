@@ -25,7 +25,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt returns the tick of the moment at. Days begin at midnight in the time zone of at. Period 0 means no tick.
+// TickAt returns the tick of the moment at. Ticks of days begin at midnight in its time zone. Period 0 means no tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}

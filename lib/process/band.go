@@ -28,7 +28,7 @@ func (b band) has(e Entry) bool {
 }
 
 // bands returns the group and the session that id led when it was read or, if it is a command, may have made since.
-// Pid 1 has no band: kill(-1) signals all processes. Nor has a pid that is known to be reused.
+// Pid 1 has no band: kill(-1) signals all processes. A pid that is known to be reused has none either.
 func (id Identity) bands(command bool) (list []band) {
 	if id.PID <= 1 || id.replaced() {
 		return nil

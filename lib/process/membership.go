@@ -54,7 +54,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty reports whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look reads a process table. If the job has a mark, Look searches all processes for it but the roots and the known.
+// Look reads a process table. If the job has a mark, Look searches for it in all but roots and known processes.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)

@@ -41,7 +41,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a recorded or uncounted process, not the owner, that may live; nil: none may.
+// Survived returns an error that names a recorded or uncounted process, not the owner, that may live; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {

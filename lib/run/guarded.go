@@ -19,9 +19,9 @@ import (
 // job. The script must not guard itself at that second start. If the job starts the script once more (xargs "$0",
 // "$0" | tee), the script has to run without a lock, as a part of that job. IsPart reports both cases.
 
-// IsPart reports whether a shell that reads a guarded script is at its second start, or belongs to a job that
-// holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for the
-// lock, and is denied if its own job has it.
+// IsPart reports whether a shell that reads a guarded script is at the script's second start, or belongs to a job
+// that holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for
+// the lock, and is denied if its own job has it.
 //
 // A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
 // session, so what it starts is no part of the job, and may outlive it.

@@ -87,8 +87,8 @@ func shell(open Opener, args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set exports a line's settings, which win over the crontab's. It returns an error for an unknown one, and
-// sets the others all the same: they say where the error is recorded.
+// set exports a line's settings, which win over the crontab's. It returns an error for an unknown setting, and
+// exports the others all the same: they say where the error is recorded.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")

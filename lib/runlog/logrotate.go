@@ -22,8 +22,8 @@ const (
 // Unzip uncompresses files of gzip(1). Programs that read such files set it, so that the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
-// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. Higher numbers are never
-// there alone, so Hosts needs only these.
+// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. logrotate leaves no higher
+// number alone, so Hosts needs only these.
 func cutRotated(name string) string {
 	plain := strings.TrimSuffix(name, compressed)
 	for n := 1; n <= 2; n++ {

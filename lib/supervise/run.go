@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is a running job. One goroutine owns it, and alone reaps: a pid that it has not reaped is the job's.
+// run is a running job. Only the goroutine that owns it reaps: until it has reaped a pid, the pid stays the job's.
 type run struct {
 	*Supervisor
 	pid    int
