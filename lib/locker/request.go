@@ -30,7 +30,7 @@ type Request struct {
 	Patience   time.Duration // see record.Record
 
 	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer
-	// asks for that, or because the lease is gone or cannot be renewed. nil: the owner is not told.
+	// asks for that, or because the lease is gone or cannot be renewed. If it is nil, the owner is not told.
 	End chan<- time.Duration
 
 	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any

@@ -87,7 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, unless another newcomer does. The verdict is empty if the job was idle, ended or lost its lock.
+// watch watches the job unless another newcomer does. The verdict is empty if the job was idle, ended or lost its lock.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {

@@ -125,7 +125,7 @@ type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // the lock has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
-	Age      time.Duration // by the pass clock, if there is one; of an Empty lock by the real clock, as it may still be written
+	Age      time.Duration // by the pass clock, if there is one; of an Empty lock by the real clock, as its owner may still be writing it
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none

@@ -84,7 +84,7 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	list = slices.Grow(list, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil && after < pid && pid <= upTo { // else it is no process, or was not asked for
+		if err == nil && after < pid && pid <= upTo { // other names are no processes, or were not asked for
 			list, err = s.readOne(list, pid)
 			if err != nil {
 				return nil, err

@@ -68,6 +68,6 @@ func ParseMemory(content []byte, more ...func(*Lines)) (m Memory, err error) {
 type Last struct {
 	Completed time.Time     // zero: never
 	Cut       time.Duration // Completed and Memory.Started were rounded down by less than this
-	Damaged   bool          // its content cannot be read, as after a loss of power: all else is zero
+	Damaged   bool          // its content cannot be read, as after a loss of power: all other fields are zero
 	Memory    Memory
 }

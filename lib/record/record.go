@@ -19,7 +19,7 @@ const format = "1"
 //
 // Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are skipped, and the key
 // of a new field may be missing. Lines 1 and 2, which shells read, and the line end= stay as they are. Raise format
-// only if a reader that does not know a new field would do harm: it treats such a lock as damaged.
+// only if a reader that does not know a new field would do harm: that reader treats the lock as damaged.
 type Record struct {
 	Owner process.Identity // the process that holds the lock; once it is dead, the processes that are left of its job hold the lock
 	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none

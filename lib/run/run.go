@@ -528,7 +528,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 	plan.Rest = func(rest []process.Identity) error { return recorded(locks.RecordRest(name, held.token, rest)) }
 	plan.BeingEnded = func() bool {
-		// A lock that cannot be read cannot be released either: it stays.
+		// If the lock cannot be read, it cannot be released either, and stays.
 		ending, err := locks.BeingEnded(name, held.token)
 		return err == nil && ending
 	}

@@ -83,7 +83,7 @@ func more(readers []*reader, yield func(Event, error) bool) bool {
 	return true
 }
 
-// rewind begins anew with a file that has become shorter.
+// rewind goes back to the beginning of a file that has become shorter.
 func (r *reader) rewind() error {
 	info, err := r.file.Stat()
 	if err != nil {

@@ -135,7 +135,7 @@ func (r *run) sayStuck(why error) {
 }
 
 // tryAgain tries again to end a doomed job: what prevented that may be gone by now. If the job is not doomed, its
-// command is gone. The main loop, for which again is now nil, then decides anew whether to wait for what it has left.
+// command is gone. The main loop, for which again is now nil, then decides again whether to wait for what is left.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {

@@ -37,7 +37,7 @@ type run struct {
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in the
-// background are left alone; with Output, after a success, Run waits until they have closed it. Without
+// background are left alone; with Output, after a success, Run waits until they close the output. Without
 // Output, Run waits for the whole job if WholeJob is set, or another process has ended the command or may be
 // ending the job (wasEnded). If a signal, Job.End or Enforce ends the job, Run ends the whole job. If that
 // fails, Run tries again until nothing of the job is left, as no process would end it later.
