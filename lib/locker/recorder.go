@@ -275,8 +275,8 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 }
 
 // Lost logs, and tells the hook, that the acquisition was lost before its release. found is the record of the
-// lock (object) that is there now, or the acquisition's own, if that is known. Otherwise found is nil, and a is the
-// atom. The returned error is of the kind fault.Denied.
+// lock (object) that is there now, or of the lost acquisition. If neither is known, found is nil, and a is the atom.
+// The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -300,7 +300,7 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 	rec.append(e)
 }
 
-// recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
+// recentBytes is about 700 lines of the runlog, few enough to be read at each denial.
 const recentBytes = 256 << 10
 
 // askedTooSoon counts how often the atom was denied as too soon after it was last taken, and not before the time since.

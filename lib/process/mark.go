@@ -198,7 +198,7 @@ func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
-// supervisor is how the process names of adlock's subreapers begin.
+// supervisor is the prefix of the process names of adlock's subreapers.
 const supervisor = "adlock"
 
 func carries(env []byte, token string) bool {

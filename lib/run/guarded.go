@@ -50,7 +50,7 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 }
 
 // isSecondStart reports whether the shell's parent is the supervisor that has started the script again, and
-// still holds the lock. Names are not compared, or a script whose name changes would be started without end.
+// still holds the lock. Names are not compared, or a script whose name changes would be started again without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
 	above, name := config.Split(c.File)
 	dir, err := lockfile.Open(above)

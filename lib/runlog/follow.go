@@ -11,7 +11,7 @@ import (
 
 var followEvery = 200 * time.Millisecond // shorter in tests
 
-// ErrPresent is yielded by Follow once, between the events that were there and those that are written from then on.
+// ErrPresent is yielded by Follow once, between the events already written and those that are written from then on.
 var ErrPresent = errors.New("all that was there has been read")
 
 // Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on

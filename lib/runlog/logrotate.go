@@ -65,7 +65,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread e
 	return older, unread
 }
 
-// textsOf returns the texts, uncompressed, of the newest rotated files that fit together into most bytes, and how
+// textsOf returns the texts, uncompressed, of the newest rotated files that together fit into most bytes, and how
 // many older files are left out. No file is read in part.
 func textsOf(older []*os.File, most int64) (texts map[*os.File]io.Reader, leftOut int, err error) {
 	texts = make(map[*os.File]io.Reader)

@@ -20,7 +20,7 @@ const MostLinks = 40
 
 // Check makes sure that only root and this user can redirect the path by replacing a directory or link on it,
 // as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from replacing files
-// that are not theirs. The file at the end of the path, which errors call what, is left to the caller. A
+// that are not theirs. The file at the end of the path (in errors: what) is left to the caller. A
 // refusal is a *fault.Error (77); other errors are the system's. advice returns what this user can do about a
 // directory that only its owner could mend; it may be nil.
 //
