@@ -130,7 +130,7 @@ const (
 	Resume Kind = "resume"
 	// Paused, when a pause of more than a day is reported: as Deny.
 	Paused Kind = "paused"
-	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID: the process that looked for it.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is adlock's own.
 	Missing Kind = "missing"
 	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
 	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
