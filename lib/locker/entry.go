@@ -21,12 +21,12 @@ type Entry struct {
 	CompletedOn string    // the machine on which it completed, if that may be another one
 	View
 	Readers []View      // the locks of its readers
-	Waiting []View      // in a store: its waiters, in the order in which they came (of a directory, only the runlog has them)
+	Waiting []View      // in a store: its waiters, in the order in which they came (only the runlog has those of a lock directory)
 	Ticks   []atom.File // the ticks that were claimed
 	Err     error       // why its locks could not be read
 }
 
-// Called returns the NAME and the atom: the one in its locks, else the one that NAME can be read back to.
+// Called returns NAME, and the atom as a lock or the last lock records it, else as it can be parsed from NAME.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -37,7 +37,7 @@ func (e *Entry) Called() atom.Called {
 	return c
 }
 
-// Locks returns the lock files that hold the atom; with Err also the active lock, which may be the unreadable one.
+// Locks returns the lock files that hold the atom. If Err is set, the active lock is among them: it may be unreadable.
 func (e *Entry) Locks() (locks []atom.File) {
 	if e.Active.Held || e.Err != nil {
 		locks = append(locks, atom.File{Kind: atom.ActiveLock, Name: e.Name})
@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the active lock or, if it is free and there are readers, a reader's: orphaned first, dead last.
+// Holder returns the active lock or, if only readers hold the atom, a reader's: an orphaned one first, a dead one last.
 func (e *Entry) Holder() *View {
 	if e.Active.Held || len(e.Readers) == 0 {
 		return &e.View
@@ -110,7 +110,7 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 	return locks[0], nil
 }
 
-// locksMeant is LockMeant but, with all, returns the locks of each run if the name is that of a semaphore.
+// locksMeant is LockMeant but, if all is set and the name is that of a semaphore, returns the locks of all its runs.
 func locksMeant(verb string, words []string, list func() ([]Entry, error), all bool) ([]atom.File, error) {
 	text := strings.Join(words, " ")
 	if lock, is := lockFile(text); is {
@@ -153,8 +153,8 @@ func AreLockFiles(words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { _, is := lockFile(word); return !is })
 }
 
-// LocksMeant is LockMeant for a verb that takes several names. It returns, by each name as it was typed, its
-// lock: the locks of all runs for a semaphore, and none for an atom that is not held.
+// LocksMeant is LockMeant for a verb that takes several names. The result maps each name, as it was typed, to its
+// lock: for a semaphore to the locks of all runs, for an atom that is not held to none.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if AreLockFiles(words) {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// TakeFile locks the file beside the atom, unless o is a denial. It returns Busy if another process holds it.
+// TakeFile locks the file beside the atom, unless o is a denial. It returns Busy if another process locked the file.
 func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired {
 		return o, err
@@ -25,13 +25,13 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 }
 
 // FileBefore locks the file before the newcomer ends the job in v or replaces its lock: a newcomer that the file
-// denies must not do so. A file that the job itself holds becomes free with the job's end. Empty verdict: go on.
+// denies must do neither. If the job itself holds the file, the end of the job frees it. An empty verdict is no denial.
 func (r *Request) FileBefore(v *View, step policy.Step, readers func(atom.Name) []process.Job) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
 	}
 	free, err := r.Flock.TryLock()
-	if free || err != nil || r.FileIsIn(append(readers(r.Atom.Name()), v.Job)...) { // a reader is ended as well, or denies the newcomer
+	if free || err != nil || r.FileIsIn(append(readers(r.Atom.Name()), v.Job)...) { // readers count too: each is ended as well, or denies the newcomer
 		return Outcome{}, err
 	}
 	return r.fileTaken(), nil
@@ -45,7 +45,7 @@ func (r *Request) FileIsIn(jobs ...process.Job) bool {
 	})
 }
 
-// ForeseeFile returns d, or Busy if d grants the atom but the file is locked, and not by one of the jobs in its way.
+// ForeseeFile returns d, or Busy if d grants the atom but the file is locked, and not by one of the jobs to be ended.
 func (r *Request) ForeseeFile(d policy.Decision, jobs ...process.Job) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() || r.FileIsIn(jobs...) {
 		return d
@@ -60,8 +60,8 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken returns the outcome if another process holds the file. The pid of the process that locked it, and the
-// path, are used as a token.
+// fileTaken returns the outcome if another process holds the file. As the file has no token, the pid of the process
+// that locked it, together with the path, stands for one.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}

@@ -10,7 +10,7 @@ import (
 
 // Lesson returns what the release of a lock with this record teaches. A successful run teaches its runtime. A run
 // that was ended at its limit, by its supervisor or as a newcomer asked, teaches how long it ran (learn.State.Ended).
-// nil: nothing, as the owner learns no limit, or the run failed, was ended early or withdrawn, or its end is unknown.
+// It returns nil if the owner learns no limit, or the run failed, was ended early or withdrawn, or its end is unknown.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -24,8 +24,8 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	return nil
 }
 
-// LessonOfEnding returns what the atom learns if this newcomer has ended the owner by force at that age. nil:
-// nothing, as the owner learns no limit, or an explicit limit ended it before it reached its own.
+// LessonOfEnding returns what the atom learns if this newcomer has ended the owner by force at that age. The result
+// is nil if the owner learns no limit, or if an explicit limit ended the owner before it reached its own limit.
 func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.Lesson {
 	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
 		return nil
@@ -34,7 +34,7 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 }
 
 // LessonOfAsking returns what the atom learns from the number of requests that were denied as too soon after it
-// was last taken (askedTooSoon). nil: nothing, as it learns no IfElapsed or there is no runlog.
+// was last taken (askedTooSoon). The result is nil if the atom learns no IfElapsed, or if there is no runlog.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

@@ -69,7 +69,7 @@ func (l *Line) keep(done chan struct{}) {
 		case sig := <-signals:
 			l.Clear()
 			signal.Stop(signals)
-			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // its default action, or another listener
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // for its default action, or another listener
 			return
 		}
 	}
@@ -94,7 +94,7 @@ func (l *Line) write() {
 	tell(clearLine + row)
 }
 
-// firstWide is the first character of two columns (Unicode Annex 11). A narrow one above it counts as wide: no harm.
+// firstWide is the first character of two columns (Unicode Annex 11). Narrow ones above it count as wide, too.
 const firstWide = 0x1100
 
 // tell writes to the terminal if isShown. It ignores an error: if the terminal has gone, no person sees the line.
@@ -105,7 +105,7 @@ func tell(text string) {
 }
 
 // isShown reports whether a person can see the line: standard error is a terminal that can clear a
-// line, and this process is in its foreground (one in the background may be stopped for writing).
+// line, and this process is in the terminal's foreground (the kernel may stop a background process that writes).
 func isShown() bool {
 	if !sysfile.IsTerminal(2) || os.Getenv("TERM") == "dumb" {
 		return false

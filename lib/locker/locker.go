@@ -14,7 +14,7 @@ type Locker interface {
 	// Take acquires an atom (GetLock of the paper). A denial is an Outcome, not an error; Stuck is both.
 	Take(Request) (Outcome, error)
 
-	// Release stamps the last lock (if wanted) and releases the atom. fault.Denied: the lock is lost or guarded.
+	// Release stamps the last lock (if wanted) and releases the atom; fault.Denied if the lock is lost or guarded.
 	Release(ReleaseRequest) error
 
 	// DryRun returns what Take would do now. It puts the learned limits in force.
@@ -32,15 +32,15 @@ type Locker interface {
 	// OwnOverdue logs and tells the hook that this process's run is overdue, if it is. Call it again at age next.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
-	// Cancelled logs that a signal ends the newcomer before its job begins; in a store it gives up its place, too.
+	// Cancelled logs that a signal ends the newcomer before its job begins. In a store the newcomer leaves the queue.
 	Cancelled(r *Request, signal string, waited time.Duration)
 }
 
 // JobRecorder is a Locker whose locks name the processes of the job. A store's do not: a lease runs out after its
 // owner's death, and no newcomer ends the job.
 type JobRecorder interface {
-	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the members of
-	// its job, before its own supervisor signals them; RecordRest the daemons that the command has left behind.
+	// RecordCommand records the command that the owner of an acquisition has started. RecordMembers records the members
+	// of its job, before its own supervisor signals them. RecordRest records the daemons that the command left behind.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error

@@ -85,8 +85,8 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 }
 
 // EndedByForce reports, once for an acquisition, that the owner in the record is being ended: by the process that
-// the runlog names, else by holder (0: unknown). That process calls the hook (Replaced, Stopped), as a hook of the
-// owner would be ended with its job. The error is of the kind fault.Denied, and contains ErrGuarded.
+// the runlog names, else by holder (0: unknown). That process calls the hook (Replaced, Stopped), because a hook that
+// the owner called would be ended with the job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -141,7 +141,7 @@ func (rec Recorder) saidLost(own record.Record) bool {
 }
 
 // denials returns how often the atom was denied as busy or full since it was last taken; other denials do not
-// count. Most denials record their number in this row (Count), so the newest of those suffices.
+// count. Most events of such denials record their number in the row (Count), so the newest of these suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.since(a, "") {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
@@ -150,12 +150,12 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 		if e.Count > 0 {
 			return inARow + e.Count
 		}
-		inARow++ // written without its number
+		inARow++ // an event without Count
 	}
 	return inARow
 }
 
-// alarming returns true if count is first, ten times first, a hundred times first, and so on. first 0: never.
+// alarming reports whether count is first, ten times first, a hundred times first, and so on; false if first is 0.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false
@@ -166,7 +166,7 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// deniedByPause logs the denial, and reports the pause once it is a day old, and each time its age has doubled.
+// deniedByPause logs the denial. It reports the pause when that is a day old, and again each time its age has doubled.
 func (rec Recorder) deniedByPause(name atom.Name, e *runlog.Event, p policy.Pause) {
 	if rec.Log == nil {
 		return
@@ -180,12 +180,12 @@ func (rec Recorder) deniedByPause(name atom.Name, e *runlog.Event, p policy.Paus
 	rec.tell(hook.Paused, *e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
 }
 
-// toldPauses, beside the runlog, gets a line for each report of a pause: the atom's name, or * and the host;
-// when the pause began, in seconds since the epoch; and its age. Many newcomers may append at once.
+// toldPauses is a file beside the runlog. It has a line for each report of a pause: the atom's name (or * and the
+// host), the beginning of the pause in seconds since the epoch, and its age. Many newcomers may append at once.
 const toldPauses = "told.pause"
 
-// isNews reports whether to report the pause: it was not reported, or its age has doubled since. isNews notes that in
-// toldPauses. A pause that began within an hour of a noted one is the same: a step of the clock moves its beginning.
+// isNews reports whether the pause is to be reported, because it never was or its age has doubled since. If so, isNews
+// notes that in toldPauses. Pauses that began within an hour count as one: a step of the clock moves the beginning.
 func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	if p.Host {
 		name = atom.Name("*" + rec.Log.Host)

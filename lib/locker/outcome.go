@@ -88,7 +88,7 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// ClaimTick claims the tick if the outcome o is Acquired. It comes last, as a denied newcomer must not use up
+// ClaimTick claims the tick if the outcome o is Acquired. It must be called last: a denied newcomer must not use up
 // a tick. If another newcomer was faster, the outcome is TooSoon. Only a release without a stamp takes the claim back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
@@ -123,7 +123,7 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside reports whether the job to which the newcomer belongs is in its way: while that job waits for the
+// Inside reports whether the newcomer is denied by the job to which it belongs: while that job waits for the
 // newcomer, the request cannot succeed. It is false with an Asker: a program that uses `adlock hold` need not wait.
 func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
 
@@ -145,8 +145,8 @@ var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless counts the lock in v in o if the newcomer belongs to the job that holds it. If a wait for that job has
-// no limit, it sets o.Endless. A limited wait may succeed, as the newcomer may run in the job's background.
+// RefuseEndless adds the lock in v to o.inside if the newcomer belongs to the job that holds it. It then sets o.Endless
+// if the wait has no limit. A limited wait may succeed, as the newcomer may run in the job's background.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
@@ -154,14 +154,14 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns the outcome, and an error with the advice cure, if the owner in v cannot be ended or its lock changed.
+// Stuck returns the outcome if the owner in v cannot be ended, or its lock cannot be changed. The error has the cure.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)
 	return o, fault.New(fault.NotPermitted, object, joined("stuck: "+why.Error(), cure))
 }
 
-// ErrNotAtOnce says that the agent does not serve the request, so that the script runs a helper for it.
+// ErrNotAtOnce says that the agent does not serve the request: the script runs a helper for it.
 var ErrNotAtOnce = errors.New("it cannot be done at once")
 
 // ErrGuarded says that another process is changing the lock now.

@@ -126,7 +126,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns advice on how to end the wait for the owner. sameAtom tells whether a newcomer's limit can end it.
+// Remedy returns advice on how to end the wait for the owner. sameAtom says that a newcomer's limit can end that owner.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := o.Record.Lock()
 	stop := "to end it: " + rec.Command("stop", lock)
@@ -207,7 +207,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.told = found.told; o.work != "" {
 		found.work = o.work
 	}
-	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // next at twice the age, a day later at least
+	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // the next report is due at twice the age, a day later at least
 		return nil
 	}
 	return found

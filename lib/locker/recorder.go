@@ -89,7 +89,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs a denial, or Stuck, and how long the newcomer waited. It reports trouble, and ignores other outcomes.
+// Denied logs a denial or Stuck and the time waited. It reports what a person should know, and ignores other outcomes.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -158,7 +158,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
-// Pause logs that a person has paused the atom or, if p is not On, resumed it. The zero Atom: the whole host.
+// Pause logs that a person has paused the atom or, if p is not On, resumed it. The zero Atom stands for the whole host.
 func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	e := event(runlog.Resume, a, os.Getpid())
 	e.Reason = "by " + person
@@ -275,8 +275,8 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 }
 
 // Lost logs, and tells the hook, that the acquisition was lost before its release. found is the record of the
-// lock (object) that is there now, or the acquisition's own, if that is known. Otherwise found is nil, and a is the
-// atom. The returned error is of the kind fault.Denied.
+// lock (object) that is there now, or of the lost acquisition. If neither is known, found is nil, and a is the atom.
+// The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -293,17 +293,17 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record, of the machine node ("": this one).
+// Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "": this one.
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, os.Getpid())
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }
 
-// recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
+// recentBytes is about 700 lines of the runlog, few enough to be read at each denial.
 const recentBytes = 256 << 10
 
-// askedTooSoon counts the denials as too soon after the atom was last taken, without those from before since.
+// askedTooSoon counts how often the atom was denied as too soon after it was last taken, and not before the time since.
 func (rec Recorder) askedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.since(a, "") {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
@@ -314,7 +314,7 @@ func (rec Recorder) askedTooSoon(a atom.Atom, since time.Time) (n int) {
 }
 
 // since yields the events of the atom since it was taken with that token ("": since it was last taken), the
-// newest first, from the last recentBytes. Other readers may have taken it since.
+// newest first, from the last recentBytes. With a token, an Acquire of another reader may be among them.
 func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {

@@ -30,7 +30,7 @@ type Request struct {
 	Patience   time.Duration // see record.Record
 
 	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer
-	// asks for that, or because the lease is gone or cannot be renewed. nil: the owner is not told.
+	// asks for that, or because the lease is gone or cannot be renewed. If it is nil, the owner is not told.
 	End chan<- time.Duration
 
 	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any
@@ -47,11 +47,11 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
-	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
+	// Asker is a file from the process that asked. The newcomer stops waiting when it can be read or ends. May be nil.
 	Asker *os.File
 
 	// Keep gets a function by which the newcomer leaves the queue once its run has ended: until then it keeps its
-	// place. Keep is not called for a denial, for a reader, or by a store. May be nil: Take leaves the queue.
+	// place. Keep is not called for a denial, for a reader, or by a store. If it is nil, Take leaves the queue.
 	Keep func(leave func())
 
 	Pause        time.Duration // the time between the signals by which a job is ended
@@ -148,7 +148,7 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// askedBefore returns how long before a moment (boottime) the run was asked for; FromStart counts from there.
+// askedBefore returns how long before a moment (boottime) the run was asked for; FromStart counts from then.
 func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it. No such start succeeds.
+// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it. Such a start cannot succeed.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -25,7 +25,7 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because of the error why, but not that a runlog in dir cannot be written.
+// NotRun reports that the job is not run because of the error why. It does not also report an unwritable runlog in dir.
 // If why is nil, a denial or a usage error, or the verdict is Stuck, NotRun only returns why.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
@@ -65,7 +65,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns how long the store has kept all jobs from running here with the status of e. due is true if the hook
-// is to be told: at first, after an hour, at each doubled age. For a lock directory, age is not set and due is true.
+// is to be told: at first, after an hour, and each time age has doubled. A lock directory is due, and has no age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
@@ -90,8 +90,8 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 	return false
 }
 
-// toldAway yields, the newest first, the failures of this store since its last answer of which the hook was told,
-// and which have the status of e. (An event of which the hook was not told has no age.)
+// toldAway yields the failures of this store since its last answer, the newest first: only those that have the status
+// of e and of which the hook was told. (An event of which the hook was not told has no age.)
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {

@@ -54,7 +54,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0 && v.Changer != v.Record.Owner.PID && !d.Preempts(): // the owner changes it for a moment
+	case changes && v.Changer != 0 && v.Changer != v.Record.Owner.PID && !d.Preempts(): // an owner changes its own lock only for a moment
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
@@ -92,7 +92,7 @@ func (m Moment) Effective() time.Time {
 }
 
 // SeeLast adds what the last lock says to v, and puts the learned limits of r in force. object names the lock
-// in an error. used reports whether the tick was claimed; it is called only if the request has one.
+// in an error. used reports whether the tick was claimed; it is called only if the request has a tick.
 func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
 	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
 		return err

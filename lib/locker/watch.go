@@ -12,8 +12,8 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer relies on having seen a job idle. (On having seen it work, it relies for
-// the length of the shortest watch.)
+// idleHolds is how long the newcomer relies on having seen a job idle. (That it saw a job work counts for as long as
+// the shortest watch takes.)
 const idleHolds = 10 * time.Second
 
 type watched struct {
@@ -27,7 +27,7 @@ func (w watched) holds(token string, d time.Duration) bool {
 }
 
 // MayEnd reports whether the expired owner in v may be ended. At a learned limit that is so only if the
-// newcomer has just seen the job idle for a whole watch. It is called again under the guard.
+// newcomer has just seen the job idle for a whole watch. MayEnd is called again under the guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
@@ -69,7 +69,7 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 //   - this newcomer is stopped during the watch: another one watches too, and reports the owner.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
-		if r.Flock.IsAwaited() { // else the kernel could give it the file while it waits for the atom
+		if r.Flock.IsAwaited() { // otherwise the kernel could give this newcomer the file while it waits for the atom
 			return r.fileTaken(), nil
 		}
 		o, err := attempt()
@@ -87,7 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, unless another newcomer does. Without a verdict, the job was idle, or the job or lock is gone.
+// watch watches the job unless another newcomer does. The verdict is empty if the job was idle, ended or lost its lock.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
@@ -137,7 +137,7 @@ const watchGrace = time.Minute
 const watchedByAnother = "another newcomer watches whether it works"
 
 // standsStill reports whether a newcomer will not end its watch: it is stopped, or its watch began too long
-// ago (as if it is frozen, or on another machine).
+// ago (the newcomer may be frozen, or on another machine).
 func (r *Request) standsStill(w Watcher) bool {
 	still, _ := process.Still(w.PID)
 	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace

@@ -2,8 +2,8 @@
 // in a user's directory may be hostile: a link to a file of root, a pipe, a file system that never answers.
 //
 // A thread of this process with the user's rights to files (setfsuid(2)) does the reading. A process of that user
-// never does: the user could stop or trace it, and read its environment. For signals and traces the real and the
-// effective user count, which stay root.
+// never does: the user could stop or trace it, and read its environment. Whether a process may be signalled or traced
+// depends on its real and effective user, and these stay root.
 package otheruser
 
 import (
@@ -53,7 +53,7 @@ func Users(passwd, group string) ([]User, error) {
 	return users, nil
 }
 
-// number is -1 for a text that is no number, and for the largest, which is "no change" (setfsuid(2)).
+// number returns -1 for a text that is no number, and for the largest number, which means "no change" (setfsuid(2)).
 func number(text string) int {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 1<<32-1 {

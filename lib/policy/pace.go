@@ -13,8 +13,8 @@ type Pace struct {
 }
 
 // Skipping returns a warning if IfElapsed, counted from completion, is about as long as the period of the
-// requests: every second start is then denied. It returns "" if IfElapsed is clearly longer, as it is
-// then meant to deny, if IfElapsed is over before the next request, or if runs outlast the period.
+// requests: every second start is then denied. It returns "" if IfElapsed is clearly longer, because such denials
+// are intended. It also returns "" if IfElapsed is over before the next request, or if runs outlast the period.
 func (l Limits) Skipping(p Pace) string {
 	if l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {

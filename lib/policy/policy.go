@@ -22,10 +22,10 @@ const emptyGrace = time.Minute
 type Limits struct {
 	IfElapsed   time.Duration // the time from the atom's last completion (Last.FromStart: start) until it may run again
 	ExpireAfter time.Duration // the owner may run this long
-	Source      Source        // of ExpireAfter; None: it does not count
+	Source      Source        // of ExpireAfter; None: the newcomer has no ExpireAfter
 }
 
-// OfOwner returns the limit for the newcomer's own lock: none (limit.Never, None) if it has none or --replace.
+// OfOwner returns the limit for the newcomer's own lock; limit.Never and None if there is no limit, or for --replace.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -125,7 +125,7 @@ type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // the lock has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
-	Age      time.Duration // by the pass clock, if there is one; but if Empty by the real clock: the lock may still be written
+	Age      time.Duration // by the pass clock, if there is one; of an Empty lock by the real clock, as its owner may still be writing it
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
@@ -265,7 +265,7 @@ func interval(limits Limits, last Last) time.Duration {
 
 // InForce returns the limit in force, and its source. The newcomer's explicit limit wins. Otherwise the
 // owner's wins if it is explicit or learned, unless the newcomer has a longer learned one. An owner's limit
-// from a settings file wins only if the newcomer has none. limit.Never and None: neither has a limit.
+// from a settings file wins only if the newcomer has none. The result is limit.Never and None if neither has a limit.
 func InForce(limits Limits, active Active) (expireAfter time.Duration, source Source) {
 	switch {
 	case limits.Source == Said, limits.Source != None && (active.Source == None || active.Source == Filed),

@@ -7,9 +7,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one of several hosts (--once-per). Each host computes it
-// from its own clock. So a crontab line asks for the same tick on every host, although hosts whose clocks differ
-// ask for it at different moments.
+// Tick is a period in which an atom runs once, on one of several hosts (--once-per). Each host computes the tick
+// from the host's own clock. So a crontab line asks for the same tick on every host, although hosts whose clocks
+// differ ask for it at different moments.
 //
 // Ticks of whole days are days of the calendar in the host's time zone. When summer time begins, days of 24 hours
 // would put two runs at the same local time into one tick. Other ticks are periods since the epoch.
@@ -25,7 +25,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt returns the tick of the moment at. Whole days begin in the time zone of at. Period 0: no tick.
+// TickAt returns the tick of the moment at. Ticks of days begin at midnight in its time zone. Period 0 means no tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
@@ -55,7 +55,7 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, cmp.Or(t.zone, time.UTC))
 }
 
-// tickLife is for how many periods a claim is remembered. The clocks of hosts differ by less.
+// tickLife is the number of periods for which a claim is remembered. The clocks of hosts are assumed to differ by less.
 const tickLife = 10
 
 // Life returns how long a claim of the tick has to be remembered.

@@ -28,7 +28,7 @@ func (b band) has(e Entry) bool {
 }
 
 // bands returns the group and the session that id led when it was read or, if it is a command, may have made since.
-// Pid 1 has none: kill(-1) signals all. Nor does a pid known to be reused.
+// Pid 1 has no band: kill(-1) signals all processes. A pid that is known to be reused has none either.
 func (id Identity) bands(command bool) (list []band) {
 	if id.PID <= 1 || id.replaced() {
 		return nil
@@ -55,15 +55,15 @@ func (id Identity) replaced() bool {
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended reports whether list shows another process with the leader's pid. The kernel reuses that pid only once
-// the band is empty, so processes with the band's number are then strangers. False if either start is unknown.
+// the band is empty, so processes with the band's number are then strangers; false if either start is unknown.
 func (b band) ended(list []Entry) bool {
 	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
 		return e.PID == b.PID && e.Start != b.Start && !e.Hidden
 	})
 }
 
-// over reports whether a group is gone for good; false for a session. The group then has no members, and the table
-// does not show the process with its number: only that process could create the group again.
+// over reports whether a group is gone for good: it has no members, and the table does not show the process with its
+// number, which alone could create the group again. over is false for a session.
 func (b band) over(list []Entry) bool {
 	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
@@ -74,7 +74,7 @@ func (b band) lives(list []Entry) bool {
 	return !b.ended(list) && (slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list))
 }
 
-// unseen reports whether a group has members, and the table shows none of them; false for a session. /proc hides
+// unseen reports whether a group has members and the table shows none of them; false for a session. Then /proc hides
 // the members (hidepid), or they are younger than the table. If /proc may hide processes, an exited member counts
 // as not shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {

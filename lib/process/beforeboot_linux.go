@@ -31,12 +31,12 @@ func BeforeBoot(at time.Time) bool {
 	return before(at, up, began, time.Unix(st.Mtim.Unix()))
 }
 
-// coarse is longer than a leap second, and than what a file system cuts off a time.
+// coarse is longer than a leap second, and longer than the fraction that a file system cuts off a time.
 const coarse = 2 * time.Second
 
 // before reports whether at is earlier than began, the time of the boot by the present clock, by more than coarse.
-// then is the time of the boot by the clock of that moment. For times from then to then+up before is false: they
-// may be of this boot, if the clock was set later.
+// then is the time of the boot by the clock of that moment. For times from then to then+up the result is false: such a
+// time may lie in this boot, if the clock was set later.
 func before(at time.Time, up time.Duration, began, then time.Time) bool {
 	set := at.After(then.Add(-coarse)) && at.Before(then.Add(up+coarse))
 	return at.Before(began.Add(-coarse)) && !set

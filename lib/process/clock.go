@@ -7,7 +7,7 @@ import (
 )
 
 // Monotonic is, on Linux, the time since boot while this machine was awake: how long a job can have run. Steps
-// of the wall clock do not change it; another time namespace does. On other systems it equals Boottime.
+// of the wall clock do not change it; another time namespace shifts it. On other systems it equals Boottime.
 func Monotonic() time.Duration { return clock(monotonic) }
 
 // clock reads a clock that every kernel has: clock_gettime(2) fails only for ids that it does not know.

@@ -16,8 +16,8 @@ type Handle struct {
 
 const noPidfd = -1
 
-// Hold returns a handle of k. The error is unix.ESRCH if k has exited or another process has its pid: the start
-// differs, or the inode of the pidfd (not compared if either is 0, unknown). With an error it has no descriptor.
+// Hold returns a handle of k; with an error, one without a descriptor. The error is unix.ESRCH if k has exited or
+// another process has its pid: the start differs, or the inode of the pidfd (not compared if either is 0, unknown).
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
 	// Compare after opening: from then on the descriptor holds the process that is compared.
@@ -77,7 +77,7 @@ func (h Handle) Await(d time.Duration) bool {
 	return true
 }
 
-// Signal sends sig to the process e. unix.ESRCH: e is gone, even if another process has its pid.
+// Signal sends sig to the process e. The error is unix.ESRCH if e is gone, even if another process has its pid.
 func (e Entry) Signal(sig unix.Signal) error {
 	h, err := Hold(e.Key(), 0)
 	if err != nil {

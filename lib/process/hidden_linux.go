@@ -63,7 +63,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. A table may lack a process also because it started later.
+// unshown reports whether /proc hides the process. A table may also lack a process that started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

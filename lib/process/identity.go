@@ -1,4 +1,4 @@
-// Package process identifies the owner of a lock, finds out whether it is dead, and which processes belong to
+// Package process identifies the owner of a lock, and finds out whether it is dead and which processes belong to
 // its job.
 //
 // A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
@@ -41,7 +41,7 @@ type Identity struct {
 	Boot    string // id of the kernel's boot; BootID returns what may be recorded
 	Machine string // id of the machine, which outlives a boot
 	PIDNS   uint64 // inode of the reader's pid namespace
-	TimeNS  uint64 // inode of the reader's time namespace: it shifts Start
+	TimeNS  uint64 // inode of the reader's time namespace, which shifts Start
 }
 
 // Unrecorded is the SID of an identity that was recorded without its session.
@@ -223,8 +223,8 @@ func ParentOf(pid int) (Identity, error) {
 	return Of(above)
 }
 
-// IsAncestor reports whether pid is this process or one of its ancestors. It is false, too, for an ancestor
-// above one whose parent is not shown (hidepid on Linux before 6.13); package killer ends no process then.
+// IsAncestor reports whether pid is this process or one of its ancestors. It is also false for an ancestor above
+// one whose parent is not shown (hidepid on Linux before 6.13); package killer then ends no process.
 func IsAncestor(pid int) bool {
 	return selfOrParent(pid) || slices.Contains(followed(), pid)
 }

@@ -10,7 +10,7 @@ import (
 // Job describes the processes that run under one lock.
 type Job struct {
 	Owner     Identity
-	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
+	Command   Identity   // the process that 'adlock run' started, as it was at its start; PID 0: not recorded
 	Survivors []Identity // members of a job whose ending has begun, and daemons that a whole job left (--whole-job)
 	Uncounted bool       // there were more survivors than the lock had room for
 

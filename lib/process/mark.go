@@ -119,7 +119,7 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, in the table that it returns. While an execve hides an environment,
-// it reads the table again (markedWithin), unless a read of one took too long. It skips members that are known.
+// look reads the table again (markedWithin), unless reading one took too long. It skips members that are known.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -198,7 +198,7 @@ func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
-// supervisor is how the process names of adlock's subreapers begin.
+// supervisor is the prefix of the process names of adlock's subreapers.
 const supervisor = "adlock"
 
 func carries(env []byte, token string) bool {
@@ -216,7 +216,7 @@ type environment struct {
 // may get no processor for seconds.
 var environmentWithin = 10 * time.Second
 
-// environments reads environments in a goroutine of its own, and no more after one that took too long.
+// environments reads environments in a goroutine of its own. After a read that took too long, it reads no more.
 type environments struct {
 	of     map[Key]environment
 	failed error // the first error that is not errChanging, errUnreadable or errGone

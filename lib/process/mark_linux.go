@@ -30,8 +30,8 @@ func environ(e Entry) ([]byte, error) {
 	for look := range looks {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve empties the environment for a moment
-		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // the process is gone, or its first thread is
-		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // or another user's, with no first thread
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // the process or its first thread is gone
+		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // another user's process, perhaps without its first thread
 		was, overwritten := e, settled && isOverwritten(e, text)
 		switch {
 		case err != nil && !none && !refused:

@@ -12,7 +12,7 @@ type Membership struct {
 }
 
 // AddBands adds a job's mark, groups and sessions; none if the job was recorded in another boot or place. It
-// fails (ErrUnchecked) if it cannot tell members of them from strangers.
+// fails (ErrUnchecked) if it cannot distinguish their members from strangers.
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *Membership) AddBands(job Job) error {
 	return nil
 }
 
-// AddGroup makes the group that a process leads the only band; it does nothing if the process leads none.
+// AddGroup makes the group that a process leads the job's only band; it does nothing if the process leads none.
 func (k *Membership) AddGroup(id Identity) {
 	if id.PGID == id.PID {
 		k.Leader = id.Key()
@@ -54,7 +54,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty reports whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look reads a process table, and looks for the mark, if the job has one, in all but roots and known ones.
+// Look reads a process table. If the job has a mark, Look searches for it in all but roots and known processes.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)

@@ -56,7 +56,7 @@ func findPidfs() (bool, error) {
 	return onPidfs(fd), nil
 }
 
-// lacking returns an error if a failed pidfd_open(2) may succeed later, and nil if it cannot: there are no
+// lacking returns an error if a failed pidfd_open(2) may succeed later, and nil if it never can: there are no
 // pidfds before Linux 5.3 and in some sandboxes.
 func lacking(err error) error {
 	switch err {

@@ -194,7 +194,7 @@ func (e *Entry) readImage(address func(field int) uint64) {
 	const prime = 1<<40 + 0x1b3 // of the checksum FNV-1a
 	e.environ = -1
 	for _, field := range []int{code, stack, heap, arguments, environ} {
-		if address(field) == 0 { // an execve is under way, or this process may not see it
+		if address(field) == 0 { // an execve is under way, or this process may not see the address
 			e.image = 0
 			return
 		}

@@ -41,7 +41,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived names, in an error, a recorded or uncounted process besides the owner that may live; nil: none.
+// Survived returns an error that names a recorded or uncounted process, not the owner, that may live; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -91,7 +91,7 @@ func (job Job) uncounted() error {
 	return nil
 }
 
-// EndingBegan reports whether an ending of the job has recorded members. It is true, too, for recorded daemons.
+// EndingBegan reports whether an ending of the job has recorded members. It is also true if only daemons were recorded.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
 // Alive reports whether a process of a dead owner's job is known to live. Unlike Remains it ignores recorded

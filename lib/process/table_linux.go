@@ -15,8 +15,8 @@ import (
 // that were given out meanwhile, until there are no new ones. So it finds even a job in which each process forks a
 // successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
 //
-// see, unless nil, is called with each shown process as soon as it has been read. If it returns false, the
-// process has ended since, and is left out: what it has forked is in the table.
+// see, unless nil, is called with each shown process as soon as it has been read. If see returns false, the
+// process has ended since, and is left out: the processes that it has forked are in the table.
 func Table(see func(*Entry) bool) ([]Entry, error) {
 	s := scan{see}
 	list, err := steadyTable(lastPID, func() ([]Entry, error) { return s.readListed("/proc", nil, 0, math.MaxInt) }, s.readForked)
@@ -84,7 +84,7 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	list = slices.Grow(list, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil && after < pid && pid <= upTo { // else it is no process, or was not asked for
+		if err == nil && after < pid && pid <= upTo { // other names are no processes, or were not asked for
 			list, err = s.readOne(list, pid)
 			if err != nil {
 				return nil, err

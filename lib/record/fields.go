@@ -19,7 +19,7 @@ type Lines struct {
 	failed  bool              // a line is missing or bad
 }
 
-// Write returns the lines of methods that name keys.
+// Write returns the lines that the methods write, in the order of the methods.
 func Write(methods ...func(*Lines)) []byte {
 	var l Lines
 	for _, name := range methods {
@@ -28,8 +28,8 @@ func Write(methods ...func(*Lines)) []byte {
 	return l.written
 }
 
-// Read has methods that name keys read their lines, and returns the other lines by their keys. ok is false if
-// text is not made of lines, has a key twice, or lacks a line; or if a value is bad.
+// Read lets the methods read their lines from text, and returns the other lines by their keys. ok is false if text
+// is not made of lines, has a key twice or lacks a line, or if a value is bad.
 func Read(text []byte, methods ...func(*Lines)) (others map[string]string, ok bool) {
 	l := Lines{read: make(map[string]string, 24)}
 	for line := range strings.Lines(string(text)) {
@@ -54,14 +54,14 @@ func (l *Lines) has(key string, write bool) bool {
 	return there
 }
 
-// Optional names a key by the method for its kind of value. A line that is missing stands for the zero value.
+// Optional writes or reads a line by name, the method for its kind of value. A missing line stands for the zero value.
 func Optional[T comparable](l *Lines, key string, v *T, name func(string, *T)) {
 	if l.has(key, *v != *new(T)) {
 		name(key, v)
 	}
 }
 
-// line writes a line, or removes it from l.read (failed if it is missing), and returns its value.
+// line writes a line, or removes it from l.read, and returns its value. It sets l.failed if the line is missing there.
 func (l *Lines) line(key, value string) string {
 	if l.read == nil {
 		l.written = append(l.written, key+"="+value+"\n"...)
@@ -115,7 +115,7 @@ func (l *Lines) float(key string, v *float64) {
 	value(l, key, v, func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
 }
 
-// learned names the keys of what was learned. A bad value does not damage the file, but all is learned anew.
+// learned writes or reads what was learned. A bad value does not damage the file, but then everything is learned anew.
 func (l *Lines) learned(s *learn.State) {
 	failed := l.failed
 	for _, f := range s.Fields() {

@@ -48,8 +48,8 @@ func (m *Memory) lines(l *Lines) {
 	l.learned(&m.Learned)
 }
 
-// ParseMemory reads lines as Bytes writes them, and the lines of more methods that name keys. Lines with unknown
-// keys are kept; content of another form is an error.
+// ParseMemory reads lines as Bytes writes them, and lets the methods in more read theirs. Lines with unknown keys are
+// kept; content of another form is an error.
 func ParseMemory(content []byte, more ...func(*Lines)) (m Memory, err error) {
 	others, ok := Read(content, append(more, m.lines)...)
 	if !ok {
@@ -68,6 +68,6 @@ func ParseMemory(content []byte, more ...func(*Lines)) (m Memory, err error) {
 type Last struct {
 	Completed time.Time     // zero: never
 	Cut       time.Duration // Completed and Memory.Started were rounded down by less than this
-	Damaged   bool          // its content cannot be read, as after a loss of power: all else is zero
+	Damaged   bool          // its content cannot be read, as after a loss of power: all other fields are zero
 	Memory    Memory
 }

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause denies starts: in a last lock those of its atom, in the host's file those of all atoms. Zero: none.
+// Pause denies starts: in a last lock those of its atom, in the host's file those of all atoms. The zero Pause: none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause
@@ -26,8 +26,8 @@ func NewPause(d time.Duration, why string) Pause {
 }
 
 // Policy returns the pause as it is now. Within the boot in which it began, its age is measured by the
-// boottime clock, otherwise by the wall clock. After a reboot of that machine it is at least as old as the
-// boot: so it ends even if the wall clock was far ahead when it began.
+// boottime clock, otherwise by the wall clock. After a reboot of that machine the pause is at least as old as the
+// boot: so it ends even if the wall clock was far ahead when the pause began.
 func (p Pause) Policy() policy.Pause {
 	if p.Since.IsZero() {
 		return policy.Pause{}

@@ -19,9 +19,9 @@ const format = "1"
 //
 // Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are skipped, and the key
 // of a new field may be missing. Lines 1 and 2, which shells read, and the line end= stay as they are. Raise format
-// only if a reader that does not know a new field would do harm: it treats such a lock as damaged.
+// only if a reader that does not know a new field would do harm: that reader treats the lock as damaged.
 type Record struct {
-	Owner process.Identity // the process that holds the lock; once it is dead, only what is left of its job does
+	Owner process.Identity // the process that holds the lock; once it is dead, the processes that are left of its job hold the lock
 	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
@@ -113,8 +113,8 @@ const (
 	Damaged                // anything else, or cut short: not replaced, unless from before this boot (lockfile.Active.Wrecked)
 )
 
-// ParseAll reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's; but
-// PIDOnly if exactly its first line is left, Empty if nothing is.
+// ParseAll reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's.
+// But the content is PIDOnly if exactly the first line is left, and Empty if nothing is left.
 func ParseAll(content []byte) (Record, Appended, Content) {
 	head, tail := Split(content)
 	record, kind := parseRecord(head)
@@ -170,7 +170,7 @@ func (r Record) Start() Start {
 	return Start{Boottime: r.Boottime - r.Asked, boot: r.Owner.Boot, timeNS: r.Owner.TimeNS}
 }
 
-// Lock returns the lock of which this is the record or, if the record is a slot's, for which the slot was taken.
+// Lock returns the lock that has this record or, if the record is a slot's, the lock for which the slot was taken.
 func (r Record) Lock() atom.File {
 	if r.Shared {
 		return atom.File{Kind: atom.ReaderLock, Name: r.Atom.Name(), Number: r.Owner.PID}

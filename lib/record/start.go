@@ -31,7 +31,7 @@ func (s Start) Later(other Start) Start {
 	return s
 }
 
-// String returns the form in which last locks have it.
+// String returns the start as it is written in last locks.
 func (s Start) String() string {
 	return fmt.Sprintf("%d %d %s", s.Boottime.Nanoseconds(), s.timeNS, s.boot)
 }

@@ -14,14 +14,14 @@ import (
 	"adlock/lib/supervise"
 )
 
-// How a script guards itself (adlock_guard): its shell asks the helper (guard) for its own command line, and then
-// replaces itself by the helper (guarded). That acquires the lock and runs the script again, as its job. The script
-// must not guard itself at that second start. And if its own job starts it once more (xargs "$0", "$0" | tee), it
-// has to run without a lock, as a part of that job. IsPart reports both cases.
+// How a script guards itself (adlock_guard): the shell asks the helper (verb guard) for the shell's command line, and
+// then replaces itself by the helper (verb guarded). The helper acquires the lock and runs the script again, as its
+// job. The script must not guard itself at that second start. If the job starts the script once more (xargs "$0",
+// "$0" | tee), the script has to run without a lock, as a part of that job. IsPart reports both cases.
 
-// IsPart reports whether a shell that reads a guarded script is at its second start, or belongs to a job that
-// holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for the
-// lock, and is denied if its own job has it.
+// IsPart reports whether a shell that reads a guarded script is at the script's second start, or belongs to a job
+// that holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for
+// the lock, and is denied if its own job has it.
 //
 // A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
 // session, so what it starts is no part of the job, and may outlive it.
@@ -50,7 +50,7 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 }
 
 // isSecondStart reports whether the shell's parent is the supervisor that has started the script again, and
-// still holds the lock. Names are not compared, or a script whose name changes would be started without end.
+// still holds the lock. Names are not compared, or a script whose name changes would be started again without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
 	above, name := config.Split(c.File)
 	dir, err := lockfile.Open(above)
@@ -68,8 +68,8 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 }
 
 // isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (if a supervisor, then
-// without a daemon between them), or the shell carries the lock's mark in the owner's session. While a supervisor
-// lives, it must be an ancestor too, as it adopts all that is left of its job: the mark may be a copy.
+// without a daemon between them), or the shell carries the lock's mark in the owner's session. The mark may be a copy:
+// a living supervisor must also be an ancestor of the shell, as it adopts all that is left of its job.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })
@@ -87,7 +87,7 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 }
 
 // isOtherUsers reports whether a claim names a lock of this atom and, as its owner, a live process of another user.
-// That must be an ancestor of the shell or in its session. The lock itself, which is that user's, is not read.
+// The owner must be an ancestor of the shell or in its session. The lock itself, which is that user's, is not read.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -155,7 +155,7 @@ func (r *runArgs) lockFile() string {
 
 const longestArgument = 128 << 10 // MAX_ARG_STRLEN of execve(2), for pages of 4 KiB
 
-// Encode returns a word in ASCII if that fits, as yash empties a word that is no text in its locale.
+// Encode returns a word in ASCII if the result is short enough: yash empties a word that is no text in its locale.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if len(text) >= longestArgument {

@@ -65,7 +65,7 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix returns a hint if a command follows first, which then names a lock (flock(1)) or is a time (timeout(1)).
+// hintAtPrefix returns a hint if a command follows the word first, as it does in flock(1) and timeout(1).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {

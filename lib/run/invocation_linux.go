@@ -25,7 +25,7 @@ func Invocation(pid int) (file string, args []string, known bool) {
 
 func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reports whether a process has executed no program since its fork, and its parent. If /proc does not show
+// forked returns whether a process has executed no program since its fork, and its parent. If /proc does not show
 // the process, fork is true and parent 0.
 func forked(pid int) (fork bool, parent int) {
 	e, err := process.Find(pid)

@@ -168,8 +168,8 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal returns the error with which run would refuse the options in args, with the variables of getenv. nil for
-// getenv: the variables are unknown, so what they could contradict or complete is not checked.
+// Refusal returns the error with which run would refuse the options in args, with the variables of getenv. If getenv
+// is nil, the variables are unknown, and Refusal does not check what they could contradict or complete.
 func Refusal(getenv func(name string) string, args []string) error {
 	return newRun().refusal(getenv, args)
 }
@@ -231,7 +231,7 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options that cannot be kept here, or contradict each other so that neither wins. It sets the tick.
+// check refuses options that this system cannot keep, or that contradict each other and none wins. It sets the tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
@@ -487,8 +487,8 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob sets the functions by which the supervisor logs that the job expires or is stuck and, if locks name
-// processes, those by which it records the job's, and checks whether another process is ending the job.
+// recordJob sets the functions by which the supervisor logs that the job expires or is stuck. For a JobRecorder it also
+// sets those that record the job's processes, and that check whether another process is ending the job.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	plan.Stuck = func(why error) { k.OwnStuck(&r.Request, held.token, held.age(), why) }
 	plan.Expires = func(idle time.Duration) { k.OwnExpires(&r.Request, held.token, held.age(), idle) }
@@ -528,7 +528,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 	plan.Rest = func(rest []process.Identity) error { return recorded(locks.RecordRest(name, held.token, rest)) }
 	plan.BeingEnded = func() bool {
-		// A lock that cannot be read cannot be released either: it stays.
+		// If the lock cannot be read, it cannot be released either, and stays.
 		ending, err := locks.BeingEnded(name, held.token)
 		return err == nil && ending
 	}

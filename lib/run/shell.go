@@ -19,7 +19,7 @@ import (
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all below it
 // under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL names that shell. If
-// called in another way, by a program that starts $SHELL, say, this shell just executes the job's own.
+// a program calls this shell in another way, it just executes the job's own shell.
 
 // defaultShell is the job's own shell if config.ShellVariable names none.
 const defaultShell = "/bin/sh"
@@ -87,8 +87,8 @@ func shell(open Opener, args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set exports a line's settings, which win over the crontab's. It returns an error for an unknown one, and
-// sets the others all the same: they say where the error is recorded.
+// set exports a line's settings, which win over the crontab's. It returns an error for an unknown setting, and
+// exports the others all the same: they say where the error is recorded.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -110,8 +110,8 @@ func unknownSetting(name string) string {
 
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
-// NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none
-// is near, or if the first letter after ADLOCK_ differs, which is rarely mistyped: then it is another program's.
+// NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none is
+// near, or if the first letter after ADLOCK_ differs: that one is rarely mistyped, so another program may read it.
 func NearestSetting(name string) string { return nearest(name, isOfLine) }
 
 // NearestVariable is NearestSetting for a variable of the environment, where every setting can be.
@@ -202,7 +202,7 @@ func checkShell(own string, isThis func(path string) bool) error {
 	return nil
 }
 
-// seemsThis judges the path alone, which may lead to another user's file, or to a file system that does not answer.
+// seemsThis judges the path alone: it may lead to another user's file, or to a file system that does not answer.
 func seemsThis(path string) bool {
 	return strings.HasSuffix(path, "/adlock/shell") || filepath.Base(path) == "adlock"
 }

@@ -32,7 +32,7 @@ func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	return d, path + "/" + name.ActiveLock(), err
 }
 
-// overdue returns a warning if the owner is overdue for this newcomer; "" for a store, to ask it only once.
+// overdue returns a warning if the owner is overdue for this newcomer; "" for a store, which is to be asked only once.
 func (r *runArgs) overdue() string {
 	path, rec, err := r.recorder()
 	if err != nil || config.IsRemote(r.store) {

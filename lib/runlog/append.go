@@ -30,7 +30,7 @@ type Log struct {
 	// Store is the store of those events that do not name one.
 	Store string
 	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds it only by one longer line,
-	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps twice as much.
+	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps two such files.
 	Max int64
 
 	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the files.
@@ -39,7 +39,7 @@ type Log struct {
 	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: called before the rename in rotate and before the write in appendTo; patience 0 is the constant.
+	// For tests: called before the rename in rotate and the write in appendTo; patience 0 stands for the constant.
 	rotating, writing func()
 	patience          time.Duration
 }
@@ -49,7 +49,7 @@ type Log struct {
 // second name, and a file that belongs to neither root nor the effective user.
 //
 // After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error of the
-// rotation comes after the line was written. Append waits at most twice patience, unless others rotate the file.
+// rotation comes after the line was written. Append waits at most twice patience, unless the file is rotated.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 func (l *Log) name() string { return fileName(l.Host) }
 
 // attempts bounds how often a file is opened again because it was rotated. Two rotations in a row are rare,
-// as others write Max bytes between them.
+// as Max bytes are written between them.
 const attempts = 100
 
 func (l *Log) append(d folder, line []byte) error {

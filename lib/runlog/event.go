@@ -107,7 +107,7 @@ const (
 	Reclaim Kind = "reclaim"
 	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason; Owner and OwnerToken of another's lock that is there. While
+	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. While
 	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
@@ -130,7 +130,7 @@ const (
 	Resume Kind = "resume"
 	// Paused, when a pause of more than a day is reported: as Deny.
 	Paused Kind = "paused"
-	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is adlock's own.
 	Missing Kind = "missing"
 	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
 	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.

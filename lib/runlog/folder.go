@@ -77,7 +77,7 @@ func (d folder) openOrCreate(name string) (*file, error) {
 }
 
 // open opens a file to append to. O_RDWR is for reading the last byte and for an exclusive flock(2) on NFS;
-// O_NONBLOCK, so that a FIFO does not block it.
+// O_NONBLOCK keeps a FIFO from blocking open.
 func (d folder) open(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

@@ -11,7 +11,7 @@ import (
 
 var followEvery = 200 * time.Millisecond // shorter in tests
 
-// ErrPresent is yielded by Follow once, between the events that were there and those that are written from then on.
+// ErrPresent is yielded by Follow once, between the events already written and those that are written from then on.
 var ErrPresent = errors.New("all that was there has been read")
 
 // Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on
@@ -45,7 +45,7 @@ func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	}
 }
 
-// readersOf returns a reader for each file, known's if it has one, and the rest of known. A file stays open
+// readersOf returns a reader for each file, from known if it has one, and in left the rest of known. A file stays open
 // while it is part of the runlog: a writer without the lock may write there even after the rotation.
 func readersOf(files []*os.File, host string, known []*reader) (readers, left []*reader) {
 	for _, file := range files {
@@ -62,7 +62,7 @@ func readersOf(files []*os.File, host string, known []*reader) (readers, left []
 	return readers, known
 }
 
-// more yields what is new in each file; false: yield wants no more, or a read failed. All files are open before
+// more yields what is new in each file; false if yield wants no more or a read failed. All files are open before
 // the first is read: to a file that is not the newest, only writers without the lock may still add lines.
 func more(readers []*reader, yield func(Event, error) bool) bool {
 	for i, r := range readers {
@@ -83,7 +83,7 @@ func more(readers []*reader, yield func(Event, error) bool) bool {
 	return true
 }
 
-// rewind begins anew with a file that has become shorter.
+// rewind goes back to the beginning of a file that has become shorter.
 func (r *reader) rewind() error {
 	info, err := r.file.Stat()
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 // Unzip uncompresses files of gzip(1). Programs that read such files set it, so that the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
-// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. Higher numbers are never
-// there alone, so Hosts needs only these.
+// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. logrotate leaves no higher
+// number alone, so Hosts needs only these.
 func cutRotated(name string) string {
 	plain := strings.TrimSuffix(name, compressed)
 	for n := 1; n <= 2; n++ {
@@ -36,8 +36,8 @@ func cutRotated(name string) string {
 
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openRotated opens the rotated files that are not among newer, the oldest first, up to a gap in the numbers from 2, or
-// to one that cannot be read, with the error. If logrotate is just compressing a file, the plain one is read.
+// openRotated opens the rotated files that are not among newer, and returns the oldest first. It stops at a missing
+// number above 1, or with an error at an unreadable file. While logrotate compresses a file, it opens the plain one.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
 	for n := 1; n <= mostRotated; n++ {
 		name := dir + "/" + rotatedName(fileName(host), n)
@@ -65,7 +65,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread e
 	return older, unread
 }
 
-// textsOf returns the texts, uncompressed, of the newest rotated files that have at most most bytes together, and how
+// textsOf returns the texts, uncompressed, of the newest rotated files that together fit into most bytes, and how
 // many older files are left out. No file is read in part.
 func textsOf(older []*os.File, most int64) (texts map[*os.File]io.Reader, leftOut int, err error) {
 	texts = make(map[*os.File]io.Reader)

@@ -12,12 +12,12 @@ import (
 const firstPiece = 4 << 10
 
 // Newest yields the events in the last most bytes of the current file and .1 (or those of Seen), the newest
-// first. It skips damaged lines, and ends without an error if it cannot read: events, or all, may be missing.
+// first. It skips damaged lines, and ends without an error if it cannot read: some or all events may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
 }
 
-// yieldNewest is apart from Newest, which the compiler would else copy into each of its callers' loops.
+// yieldNewest is apart from Newest, as the compiler would otherwise copy its code into each caller's loop.
 func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	if l.Seen != nil {
 		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })

@@ -67,7 +67,7 @@ var ErrCut = errors.New("begins before this")
 
 // Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
 // an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
-// ends it; without a runlog that is fs.ErrNotExist. Lines that are written after Read has reached the end are not
+// ends Read; without a runlog it is fs.ErrNotExist. Lines that are written after Read has reached the end are not
 // yielded; those of a file that is rotated meanwhile come once. Read takes no lock, so a slow reader delays no writer.
 //
 // It leaves out the lines that begin before the last most bytes of all files together. A rotated file other than .1 is
@@ -85,7 +85,7 @@ func Read(dir, host string, most int64) iter.Seq2[Event, error] {
 		}
 		defer closeAll(files)
 		defer closeAll(older)
-		var shares []int64 // of most, for the files behind those of older
+		var shares []int64 // how many bytes of most each of files may use, the newest first
 		for i := len(files) - 1; i >= 0; i-- {
 			shares = append(shares, most)
 			if info, failed := files[i].Stat(); failed == nil && most != math.MaxInt64 {

@@ -17,8 +17,8 @@ import (
 // a shared lock loses the lock. It takes an exclusive flock(2), checks that the name still leads to that file
 // and that the file is still too long, and renames it to .1. Then:
 //
-//   - A file that a writer has locked and found under the name keeps the name until it is done. So a
-//     line never goes into a file that has been rotated.
+//   - A file that a writer has locked and found under the name keeps the name until the writer is done. So
+//     its line does not go into a file that has been rotated.
 //   - A writer that locks the file after the rename finds another one under the name, or none, and
 //     starts again.
 //   - If two processes find the file too long, the second finds another file under the name, and

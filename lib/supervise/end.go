@@ -134,8 +134,8 @@ func (r *run) sayStuck(why error) {
 	}
 }
 
-// tryAgain ends a doomed job once more: what prevented that may be gone by now. If the job is not doomed, its command
-// is gone, and the main loop, for which again is now nil, decides anew whether to wait for what the command has left.
+// tryAgain tries again to end a doomed job: what prevented that may be gone by now. If the job is not doomed, its
+// command is gone. The main loop, for which again is now nil, then decides again whether to wait for what is left.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {

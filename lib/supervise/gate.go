@@ -51,7 +51,7 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	pid, err := forkInheriting([]int{theirs}, self, args, job.Env, files)
 	if err != nil {
 		unix.Close(ours)
-		if err == syscall.E2BIG { // of the command's arguments
+		if err == syscall.E2BIG { // the command's arguments are too long
 			return nil, cannotRun(job.Command, err)
 		}
 		return nil, &fault.Error{Kind: fault.System, Object: self, Err: err}
@@ -78,7 +78,7 @@ func forkInheriting(fds []int, path string, args, env []string, files []uintptr)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open opens the gate, and waits until it is the job, or is dead. An error: it cannot become the job.
+// open opens the gate, and waits until the gate is the job or is dead. An error says why it cannot become the job.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
 	if err := g.send(); errors.Is(err, unix.EPIPE) {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is a running job. One goroutine owns it, and alone reaps: a pid that it has not reaped is the job's.
+// run is a running job. Only the goroutine that owns it reaps: until it has reaped a pid, the pid stays the job's.
 type run struct {
 	*Supervisor
 	pid    int
@@ -37,7 +37,7 @@ type run struct {
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in the
-// background are left alone; with Output, after a success, Run waits until they have closed it. Without
+// background are left alone; with Output, after a success, Run waits until they close the output. Without
 // Output, Run waits for the whole job if WholeJob is set, or another process has ended the command or may be
 // ending the job (wasEnded). If a signal, Job.End or Enforce ends the job, Run ends the whole job. If that
 // fails, Run tries again until nothing of the job is left, as no process would end it later.
@@ -168,7 +168,7 @@ func (r *run) reap() {
 }
 
 // endedBySignal reports whether a signal, forwarded by this process or typed, or Job.End ended the job. A
-// typed signal counts only if the command died of it or was gone: some programs use it otherwise (INT in an editor).
+// typed signal counts only if the command died of it or was gone: some programs go on after it (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

@@ -45,7 +45,7 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // they may show another device than stat(2), of major 0
+var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // on these /proc/locks may show another device than stat(2), of major 0
 
 func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
@@ -64,7 +64,7 @@ func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 		if bytes.HasPrefix(f[5], device) {
 			return pid
 		}
-		if anonymous && bytes.HasPrefix(f[5], []byte("00:")) { // or it is another file with this number
+		if anonymous && bytes.HasPrefix(f[5], []byte("00:")) { // perhaps another file with this inode number
 			holder = pid
 		}
 	}
@@ -76,7 +76,7 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 }
 
 // HoldsFlock reports whether a process has the file of st open, and locked with a flock(2) that keeps out a newcomer
-// (FlockHolder). Another process may have taken that lock (proc_pid_fdinfo(5)). False if /proc hides that.
+// (FlockHolder). Another process may have taken that lock (proc_pid_fdinfo(5)). It is false if /proc hides that.
 func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	open, _ := os.ReadDir(dir + "/fdinfo") // nil: none that this process may see

@@ -2,5 +2,5 @@
 
 package sysfile
 
-// IsNetwork is always false: file systems are distinguished on Linux alone, where the tests run.
+// IsNetwork is always false: file systems are distinguished only on Linux, where the tests run.
 func IsNetwork(int) bool { return false }

@@ -23,7 +23,7 @@ func RetryN(call func() (int, error)) (int, error) {
 	}
 }
 
-// Poll returns which events poll(2) finds now: of events, and of those that it always reports. An error counts as no event.
+// Poll returns the events that poll(2) finds now: those asked for and those always reported. An error counts as none.
 func Poll(fd int, events int16) int16 {
 	polled := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	_, _ = RetryN(func() (int, error) { return unix.Poll(polled, 0) })

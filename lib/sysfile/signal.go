@@ -20,7 +20,7 @@ func SignalName(sig unix.Signal) string {
 	return strconv.Itoa(int(sig))
 }
 
-// CatchEnds receives HUP, INT and TERM, except those that were ignored at the start.
+// CatchEnds returns a channel that gets HUP, INT and TERM, except those that were ignored at the start.
 func CatchEnds() chan os.Signal {
 	caught := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {

@@ -7,7 +7,7 @@ import (
 )
 
 // SocketPair returns two connected stream sockets that no child inherits. Not every system has SOCK_CLOEXEC, so
-// they are made and marked while no other thread forks.
+// the sockets are made and marked while no other thread forks.
 func SocketPair() (ours, theirs int, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -7,7 +7,7 @@ func Read(fd int, into []byte) (int, error) {
 	return RetryN(func() (int, error) { return unix.Read(fd, into) })
 }
 
-// Pread is pread(2), retried like Read, from the offset at.
+// Pread is pread(2) from the offset at, retried after EINTR.
 func Pread(fd int, into []byte, at int64) (int, error) {
 	return RetryN(func() (int, error) { return unix.Pread(fd, into, at) })
 }

@@ -2,7 +2,7 @@ package sysfile
 
 import "syscall"
 
-// Wait waits until the child has ended, and reaps it. ECHILD: pid is no child, or has already been reaped.
+// Wait waits until the child has ended, and reaps it. The error is ECHILD if pid is no child, or was reaped before.
 func Wait(pid int) (syscall.WaitStatus, error) {
 	var status syscall.WaitStatus
 	_, err := RetryN(func() (int, error) { return syscall.Wait4(pid, &status, 0, nil) })

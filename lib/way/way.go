@@ -1,6 +1,6 @@
 // Package way follows the way to a file. It checks that only root and this user can redirect a path: no other user can
-// put another directory or link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
-// root's group and of this user's own (othersMayWrite).
+// replace a directory or link above the file. Users without an id in this user namespace count as root. So do the
+// members of root's group and of this user's private group (othersMayWrite).
 package way
 
 import (
@@ -20,7 +20,7 @@ const MostLinks = 40
 
 // Check makes sure that only root and this user can redirect the path by replacing a directory or link on it,
 // as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from replacing files
-// that are not theirs. The file at the end of the path, which errors call what, is left to the caller. A
+// that are not theirs. The file at the end of the path (in errors: what) is left to the caller. A
 // refusal is a *fault.Error (77); other errors are the system's. advice returns what this user can do about a
 // directory that only its owner could mend; it may be nil.
 //
@@ -43,7 +43,7 @@ func CheckOwners(whole, what string, advice func() string) error {
 	return err
 }
 
-// walk returns whole without links above its last name. Before it follows a directory or link, check may refuse that.
+// walk returns whole without links above its last name. It calls check before it follows a directory or link.
 func walk(whole string, check func(at string, st *unix.Stat_t) error) (plain string, err error) {
 	lookAbove := func(at string) error {
 		st, err := lstat(at)
