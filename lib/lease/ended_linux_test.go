@@ -36,7 +36,7 @@ func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	}
 }
 
-func TestTheIdleWatchSeesWhatCarriesTheMark(t *testing.T) {
+func TestTheIdleWatchSeesProcessesThatCarryTheMark(t *testing.T) {
 	start := func(env ...string) process.Identity {
 		c := exec.Command("sleep", "600")
 		c.Env = env
@@ -66,7 +66,7 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	}
 }
 
-func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
+func TestAnOwnerLeavesAFullStoreAndKeepsACountedTick(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}

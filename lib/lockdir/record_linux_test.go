@@ -248,7 +248,7 @@ func TestADryRunNeedsNoDirectoryAndMakesNone(t *testing.T) {
 	}
 }
 
-func TestTheAgeByARoundedStampIsTheLeastPossible(t *testing.T) {
+func TestARoundedStampGivesTheLeastPossibleAge(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		age, cut, want time.Duration
@@ -443,7 +443,7 @@ func needKnownBoot(t *testing.T) {
 	}
 }
 
-func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
+func TestALockDamagedByALossOfPowerIsCleared(t *testing.T) {
 	needKnownBoot(t)
 	k := newLocker(t)
 	newcomer := ask(sleeper(t))
@@ -484,7 +484,7 @@ func TestAWholeLockOfAnUnknownFormatIsAnError(t *testing.T) {
 	}
 }
 
-func TestADamagedLastLockMakesTheAtomDueAndIsMadeAnew(t *testing.T) {
+func TestADamagedLastLockMakesTheAtomDueAndIsReplaced(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
 	r.Limits.IfElapsed, r.Atom.Operand = time.Hour, "my_db" // its name does not identify it

@@ -69,7 +69,7 @@ func (h *household) prints(script, want string) {
 	}
 }
 
-func TestASettingsFileServesEveryWayToLock(t *testing.T) {
+func TestASettingsFileAppliesToEveryWayToLock(t *testing.T) {
 	h := newHousehold(t, "[adlock.*.run.*]\nADLOCK_IF_ELAPSED=never\n[sh.h.get.*]\nADLOCK_IF_ELAPSED=1h\n[*.guard.*]\nADLOCK_IF_ELAPSED=1h\nADLOCK_RETRY_FAILED=1")
 	const twice = "for i in 1 2; do %; echo $?; done"
 	for _, command := range []string{
