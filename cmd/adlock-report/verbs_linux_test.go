@@ -277,7 +277,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")
 }
 
-func TestMetricsShowOnlyAtomsThatMatchAndAreThere(t *testing.T) {
+func TestMetricsShowOnlyExistingAtomsThatMatch(t *testing.T) {
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")

@@ -18,7 +18,7 @@ import (
 
 // The newcomer may read the lock of an owner that then releases it and exits, before the newcomer checks
 // whether the owner is alive.
-func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
+func TestAnOwnerThatReleasesAndExitsOnRequestCountsAsEnded(t *testing.T) {
 	owner, a := sleeper(t)
 	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}

@@ -95,7 +95,7 @@ func TestAStoreMayTakeAsLongAsALeaseToReportAnAge(t *testing.T) {
 	must.Do(t, err)
 }
 
-func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
+func TestAWaitForAnAtomOfAStoreIsLogged(t *testing.T) {
 	completed := free() // another owner has completed meanwhile, which ends the wait
 	completed.Last.Completed = completed.Now
 	l := behind(nil, heldElsewhere())

@@ -273,7 +273,7 @@ func TestARoundedStampGivesTheLeastPossibleAge(t *testing.T) {
 	}
 }
 
-func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
+func TestAJobDoesNotWaitForItselfForever(t *testing.T) {
 	k, parent := newLocker(t), self(t)
 	refused := func(r locker.Request, want locker.Verdict) {
 		t.Helper()
@@ -294,7 +294,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	refused(slotted(sleeper(t), "c", 1), locker.Full)
 }
 
-func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
+func TestAProcessOutsideTheJobMayWaitForever(t *testing.T) {
 	k, owner, r := newLocker(t), sleeper(t), ask(self(t))
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	must.Do(t, k.RecordCommand(motdFiles, held.Token, owner))

@@ -269,7 +269,7 @@ func TestUnsafeRunlogFilesAndDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheHostOfARunlogHasToBeCanonical(t *testing.T) {
+func TestTheHostOfARunlogMustBeCanonical(t *testing.T) {
 	for _, host := range []string{"", ".", "a.b", "../x", "a/b", "a b"} {
 		if err := (&Log{Dir: t.TempDir(), Host: host}).Append(Event{Kind: Acquire}); err == nil {
 			t.Errorf("host %q was taken", host)

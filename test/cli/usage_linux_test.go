@@ -79,7 +79,7 @@ func TestProgramsReportUnknownVerbsAndOptionsAlike(t *testing.T) {
 	}
 }
 
-func TestTheVerbThatWasMeantIsSuggested(t *testing.T) {
+func TestTheIntendedVerbIsSuggested(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock --help lists them)"
 	s.refused(64, "adlock: --name: unknown option: did you mean run --name?"+lists+"\n", "--name", "a", "true")
