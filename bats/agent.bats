@@ -623,7 +623,7 @@ told() { [ "$(wc -l <"$T/notes")" -ge "$1" ]; }
 no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 
 # bats test_tags=once
-@test "after an unusable agent the script starts no other" {
+@test "a script starts no other agent after an unusable one" {
 	unprivileged
 	export ADLOCK_DIR=$T/locks
 	: | tee "$T/agents" >"$T/notes"
@@ -669,7 +669,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 }
 
 # bats test_tags=core
-@test "with standard output closed nothing is printed" {
+@test "the library prints nothing if standard output is closed" {
 	script closed <<-'EOF'
 		exec >&-
 		adlock_agent

@@ -30,7 +30,7 @@ refused() {
 	refused 64 'arguments' a b 1 2 dax 4 5
 }
 
-@test "a bare number is minutes for a limit, and no wait or pause" {
+@test "a bare number is minutes as a limit, an error as a wait" {
 	getter
 	launch job a c 15 90
 	ADLOCK_IF_ELAPSED=15 ADLOCK_EXPIRE_AFTER=90 launch job a d
@@ -117,7 +117,7 @@ helper() {
 	done
 }
 
-@test "without HOME and ADLOCK_DIR a get fails" {
+@test "a get fails if HOME and ADLOCK_DIR are not set" {
 	unprivileged
 	: >"$T/notes"
 	unset ADLOCK_DIR

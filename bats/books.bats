@@ -249,7 +249,7 @@ times() { yes | head -n "$1"; }
 	refute held a b
 }
 
-@test "under signals to the group, a get with status 0 has a lock" {
+@test "a get that returns 0 has a lock despite group signals" {
 	script job <<-'E'
 		trap 'signals=$((signals + 1))' TERM
 		signals=0 round=0
@@ -284,7 +284,7 @@ times() { yes | head -n "$1"; }
 }
 
 # bats test_tags=core:mksh
-@test "if no thread can start, a get with status 0 has a lock" {
+@test "a get that returns 0 has a lock even if no thread can start" {
 	unprivileged
 	if [ -n "${public-}" ]; then # a user of this test alone: ulimit -u counts no other processes
 		shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")

@@ -2,7 +2,7 @@
 load common
 
 # bats test_tags=core
-@test "under set -e an unchecked denial ends the script with 75" {
+@test "an unchecked denial under set -e ends the script with 75" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release

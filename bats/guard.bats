@@ -57,7 +57,7 @@ let_go() {
 }
 
 # bats test_tags=core
-@test "a second start exits 0 or as told, before the first command" {
+@test "a denied second start exits 0, or with ADLOCK_EXIT_DENIED" {
 	waits_in_it
 	quietly job
 	ADLOCK_EXIT_DENIED=75 expect 75 '' launch job
@@ -89,7 +89,7 @@ let_go() {
 }
 
 # bats test_tags=core
-@test "at its end a guarded script releases and keeps its status" {
+@test "a guarded script releases at its end and keeps its status" {
 	guarded <<<"$tells_its_owner; exit 3"
 	expect 3 supervised launch job
 	ADLOCK_DIR=$T/i ADLOCK_STORE=$T/i expect 3 supervised launch job # an i in $- is an interactive shell's
@@ -98,7 +98,7 @@ let_go() {
 	assert_failure 3
 }
 
-@test "after exec the run completes with the command's status" {
+@test "a guarded script that execs completes with that status" {
 	guarded <<<"exec sh -c 'exit 9'"
 	expect 9 '' launch job
 	ran_once 9
@@ -162,7 +162,7 @@ let_go() {
 	expect 64 'adlock: adlock_guard: wants 0 to 2 arguments, got 3' launch job
 }
 
-@test "a script is one atom by all spellings of its path" {
+@test "a script is one atom whatever the spelling of its path" {
 	waits_in_it
 	mkdir "$T/sub"
 	ln -s sub "$T/link"
@@ -232,7 +232,7 @@ kept 3"
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 1
 }
 
-@test "after a cd the script restarts in its first directory" {
+@test "a script that did a cd restarts in its first directory" {
 	mkdir "$T/elsewhere"
 	echo 'echo wrong' >"$T/elsewhere/job"
 	printf '%s\n' '. "$ADLOCK_SH" || exit 69; cd elsewhere; adlock_guard' pwd "$tells_its_owner" >"$T/job"
@@ -402,7 +402,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "guarded by traps, a script may start itself" {
+@test "a script guarded by traps may start itself" {
 	guarded <<-'E'
 		case $1 in
 		'') $ADLOCK_TEST_SHELL "$0" worker | cat; exit 3 ;;
@@ -415,7 +415,7 @@ kept 3"
 	refute guard_held
 }
 
-@test "under adlock run a script takes its atom if it is not held" {
+@test "a script under adlock run takes its atom if it is not held" {
 	guarded <<<'echo ran'
 	expect 0 ran "$ADLOCK_BIN" run --program job --operator guard --operand "$T/job" -- "${shell[@]}" "$T/job"
 	ran_once 0
@@ -476,7 +476,7 @@ later_from() {
 
 free_again() { ! guard_held; }
 
-@test "after its supervisor is killed a job may start its script" {
+@test "a job whose supervisor was killed may start its script" {
 	guarded <<-'E'
 		[ -z "$1" ] || { echo part >"$T/part"; exit 0; }
 		: >"$T/in"
@@ -493,7 +493,7 @@ free_again() { ! guard_held; }
 	assert [ -s "$T/part" ]
 }
 
-@test "under another user a job may start only its own script" {
+@test "a job may start only its own script as another user" {
 	[ "$(id -u)" = 0 ] || skip 'only root can change the user'
 	local as_root=("${shell[@]}")
 	unprivileged
@@ -663,7 +663,7 @@ died_of() {
 }
 
 # bats test_tags=core
-@test "guarded by traps, the shell dies of INT as without a guard" {
+@test "a shell guarded by traps dies of INT as without a guard" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
 	# bash does not die of INT unless its current command did.
 	[ "${shell[0]}" != bash ] || loops=${loops/sleep 0.05/:}
@@ -715,7 +715,7 @@ on_terminal() {
 	exec 4>"$T/keys"
 }
 
-@test "on a terminal a denied script is advised to set variables" {
+@test "a denied script on a terminal is advised to set variables" {
 	waits_in_it
 	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
 	exec 4>&-
@@ -730,7 +730,7 @@ on_terminal() {
 stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
 
 # bats test_tags=once
-@test "on a terminal job control stops and continues a script" {
+@test "job control on a terminal stops and continues a script" {
 	mkfifo "$T/go"
 	# Without a command in between: dash starts one by vfork, and if the child is stopped before its
 	# exec, dash does not stop but waits for it.

@@ -161,7 +161,7 @@ names_in_use() {
 }
 
 # bats test_tags=zsh
-@test "zsh works with emulate sh -c" {
+@test "the library works in zsh under emulate sh -c" {
 	printf '%s\n' "emulate sh -c '. \"\$ADLOCK_SH\"'" 'adlock_get a b && ls $ADLOCK_DIR && adlock_release' >"$T/job"
 	run zsh "$T/job" 3>&-
 	assert_success
@@ -187,7 +187,7 @@ names_in_use() {
 }
 
 # bats test_tags=core
-@test "run, not sourced, the library prints help or an error" {
+@test "the library prints help or an error if run, not sourced" {
 	local word
 	for word in -h --help; do
 		run "${shell[@]}" "$ADLOCK_SH" "$word"

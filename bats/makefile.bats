@@ -42,7 +42,7 @@ E
 	refute_output --regexp '^lock\.'
 }
 
-@test "in a recipe, too soon counts as done" {
+@test "a recipe that is too soon counts as done" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site 15 90 -- echo ran

@@ -130,7 +130,7 @@ alike() {
 	refute_output --partial successful
 }
 
-@test "the job's environment has its shell and the lock dir" {
+@test "the job's environment has its shell and the lock directory" {
 	export ADLOCK_EXPIRE_AFTER=1h ADLOCK_WAIT=1s ADLOCK_VERBOSE=0 helper=kept set=kept
 	run guarded -c 'env | grep -v ^ADLOCK_MARK | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
 	assert_output "ADLOCK_BIN=$ADLOCK_BIN

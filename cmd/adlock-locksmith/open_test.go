@@ -15,7 +15,7 @@ import (
 )
 
 // A watchdog runs in the root directory.
-func TestALogDirectoryIsAbsoluteForTheWatchdog(t *testing.T) {
+func TestTheWatchdogGetsAnAbsoluteLogDirectory(t *testing.T) {
 	t.Setenv("ADLOCK_LOGDIR", "logs")
 	if rec, err := recorderIn(t.TempDir(), "h", nil); err != nil || !filepath.IsAbs(rec.Log.Dir) {
 		t.Errorf("%+v, %v", rec.Log, err)
@@ -42,7 +42,7 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-func TestAHolderHearsAReleaseBehindASilentConnection(t *testing.T) {
+func TestASilentConnectionDoesNotBlockALaterRelease(t *testing.T) {
 	h := &holder{leaseArgs: newLease(), socket: &short{Listener: must.Get(net.Listen("unix", t.TempDir()+"/socket"))(t)}}
 	asked := make(chan bool, 1)
 	go h.listen(asked)

@@ -96,7 +96,7 @@ func TestTheDoctorReportsAMissingBootOrMachineID(t *testing.T) {
 	has(t, within(t, p, subset+` && exec "$0" doctor`).Run(t).Out, "warn boot id: /proc/sys/kernel/random/boot_id is not shown; leave out ProcSubset=pid")
 }
 
-func TestTheDoctorWarnsOfAMissingSyslogOnlyIfItIsToBeUsed(t *testing.T) {
+func TestTheDoctorWarnsOfAMissingSyslogOnlyIfItIsConfigured(t *testing.T) {
 	p := newPlace(t)
 	const none = `mount -t tmpfs none /dev && : >/dev/null && exec "$0" doctor`
 	c := within(t, p, none)

@@ -358,7 +358,7 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 	has(t, r.Err, "adlock: resume: all jobs of this host stay paused: for ", "(disk)")
 }
 
-func TestUsersWhoCannotBeReadDoNotMakeTheMetricsFail(t *testing.T) {
+func TestMetricsAreWrittenDespiteUnreadableUserDirectories(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a run --name own -- true; mkdir -m 0 /var/lib/adlock-3900009; chown 3900009 /var/lib/adlock-3900009; grep -v ^root: /etc/passwd >/mnt/users; echo ::3900009:65534::/:/bin/sh >>/mnt/users; cat /mnt/users >/etc/passwd; unset USER
@@ -369,7 +369,7 @@ $a metrics --all-users --output /mnt/adlock.prom && sed -n 's/^adlock_user_read{
 		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`)
 }
 
-func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {
+func TestAtomsOnlyInTheRunlogAreOmittedIfTheTimeIsUp(t *testing.T) {
 	t.Setenv("ADLOCK_STORE", "etcd://h/p") // which does not list them either
 	waits := past{}
 	for _, ago := range []time.Duration{9 * time.Hour, 0} { // the first waiter is dead, and had the same pid

@@ -277,7 +277,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")
 }
 
-func TestMetricsShowOnlyAtomsThatMatchAndAreThere(t *testing.T) {
+func TestMetricsShowOnlyExistingAtomsThatMatch(t *testing.T) {
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")
@@ -360,7 +360,7 @@ func TestStatusHidesAMistypedCommandAfterEightDays(t *testing.T) {
 	}
 }
 
-func TestOptionFailedShowsOnlyAtomsInTrouble(t *testing.T) {
+func TestStatusWithFailedShowsOnlyAtomsInTrouble(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "fine", "true")
 	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
@@ -622,7 +622,7 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 	p.command("report", "--since", "1ms", "x").Run(t).Is(t, 0, "…", "…nothing is recorded there for this query of an atom …")
 }
 
-func TestOptionsMayStandBehindTheNames(t *testing.T) {
+func TestOptionsMayFollowTheNames(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for before, behind := range map[string]string{

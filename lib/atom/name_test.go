@@ -139,7 +139,7 @@ func TestAnUnnamedCommandIsNamedByItsBaseAndCksum(t *testing.T) {
 	}
 }
 
-func TestOnlyAnOperandMayBeLongAndNoPartEmptyOrWithNUL(t *testing.T) {
+func TestOnlyOperandsMayBeLongAndNoPartMayBeEmptyOrHoldNUL(t *testing.T) {
 	long := strings.Repeat("x", longestOther+1)
 	for _, part := range []string{"", "\x00", "\x00x", "x\x00", "x\x00y", long} {
 		for _, atom := range []Atom{ofParts(part, "h", "o", "x"), ofParts("p", part, "o", "x"), ofParts("p", "h", part, "x"), ofParts("p", "h", "o", part)} {

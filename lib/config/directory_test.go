@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestTheDefaultDirectoryIsInVarLibForRootElseAtHome(t *testing.T) {
+func TestTheDefaultDirectoryIsVarLibForRootAndHomeForOthers(t *testing.T) {
 	const root, user = 0, 4711
 	for _, c := range []struct {
 		uid       int

@@ -62,7 +62,7 @@ func TestAFlockLineBecomesAnEquivalentRunLine(t *testing.T) {
 	}
 }
 
-func TestAFlockLineThatRunCannotExpressIsLeft(t *testing.T) {
+func TestAFlockLineThatRunCannotExpressIsLeftUnchanged(t *testing.T) {
 	for line, want := range map[string]string{
 		"flock -n 9": "with a descriptor, or without a command", "(flock -n 9 || exit; y) 9>/f": "with a descriptor, or", "flock": "with a descriptor, or", "flock -n": "with a descriptor, or",
 		"flock -o /f x": "or not with this value: -o", "flock --close /f x": "not with this value: --close", "flock -u /f x": "not with this value: -u", "flock -F /f x": "not with this value: -F",

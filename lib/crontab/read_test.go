@@ -223,7 +223,7 @@ func TestARefusedRangeIsReportedWithItsCureIfThatIsKnown(t *testing.T) {
 	}
 }
 
-func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
+func TestAReasonIsGivenForAFileThatCronNeverReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	must.Do(t, os.WriteFile(path, nil, 0o644))
 	for _, c := range []struct {

@@ -172,7 +172,7 @@ func TestWrapKeepsTheCrontabsOwnLimit(t *testing.T) {
 		has+run+"x-12738659 -- x\n"+none+run+nameOf("y z")+" --expire-after 1d12h -- y z\n")
 }
 
-func TestOnlyACommandThatIsNotPlainGetsAShell(t *testing.T) {
+func TestOnlyAPlainCommandIsWrappedWithoutAShell(t *testing.T) {
 	for command, want := range map[string]string{
 		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
 		`x; y`:               `/bin/sh -c 'x; y'`,

@@ -106,7 +106,7 @@ func TestTheDoctorDoesNotCreateAMissingLockDirectory(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatDoesNotLastIsReportedBehindALink(t *testing.T) {
+func TestATemporaryLockDirectoryIsReportedEvenBehindALink(t *testing.T) {
 	m := fit(t)
 	real := must.Get(filepath.EvalSymlinks(m.Dir))(t)
 	m.Fleeting = func(dir string) string {
@@ -233,7 +233,7 @@ func TestTheDoctorReportsLastLocksInTheFuture(t *testing.T) {
 	m.finds(t, "clock", Warn, "2 of 3 last locks", "p.dax.o.late", "1d")
 }
 
-func TestTheResolutionOfFileTimesIsFound(t *testing.T) {
+func TestTheDoctorMeasuresTheResolutionOfFileTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(path, nil, 0o600))
 	kept, err := resolution(path)

@@ -9,7 +9,7 @@ import (
 )
 
 // A supervisor that has left a queue may live on for long, and must not keep the file.
-func TestAWaiterThatIsClosedDoesNotKeepTheFile(t *testing.T) {
+func TestAClosedWaiterDoesNotKeepTheFileLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	opened := func() *File { return must.Get(Open(path, false, true))(t) }
 	holder, waiter, next := opened(), opened(), opened()

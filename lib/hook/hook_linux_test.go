@@ -107,7 +107,7 @@ func TestAFailedHookIsLogged(t *testing.T) {
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Signal == "TERM" })
 }
 
-func TestAHookThatCannotBeStartedIsPrintedIfItIsNotLogged(t *testing.T) {
+func TestAFailedStartOfAHookIsPrintedIfItIsNotLogged(t *testing.T) {
 	h := &Hook{Command: strings.Repeat("x", 1<<17)} // longer than execve(2) takes
 	for dir, logged := range map[string]bool{"": false, "/nowhere": false, helper.Dir(t): true} {
 		said := helper.Stderr(t, func() { h.Tell(&runlog.Log{Dir: dir, Host: "dax"}, happened(Fail)) })
@@ -125,7 +125,7 @@ func TestAHungHookIsEndedWithItsChildren(t *testing.T) {
 	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With("HOOK_TEST_PATIENCE=300ms")) == 0 })
 }
 
-func TestHeldEventsWaitForLetGo(t *testing.T) {
+func TestHeldEventsReachTheHookOnceTheyAreLetGo(t *testing.T) {
 	h := &Hook{Command: `echo told >"$OUT"`}
 	h.Hold()
 	_, out := call(t, h, happened(Unwritten))

@@ -77,7 +77,7 @@ func TestALongMessageIsCutAtAKibibyteAndKeepsItsReason(t *testing.T) {
 	}
 }
 
-func TestAFullOrMissingLogDelaysNothing(t *testing.T) {
+func TestAFullOrMissingSystemLogDelaysNoCaller(t *testing.T) {
 	next := systemLog(t)
 	done := make(chan int)
 	go func() {

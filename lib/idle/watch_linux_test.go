@@ -59,7 +59,7 @@ func TestASleepingJobIsIdle(t *testing.T) {
 }
 
 // If a parent ignores SIGCHLD, the kernel reaps its children; these live and die between two looks.
-func TestAProcessThatIgnoresSIGCHLDAndRunsCountsAsWorking(t *testing.T) {
+func TestAForkingProcessThatIgnoresSIGCHLDCountsAsWorking(t *testing.T) {
 	need.Tools(t, "perl")
 	for script, works := range map[string]bool{`while (1) { sleep 1; fork or exit }`: true, `exec "sleep", "100"`: false} {
 		a := actor.Shell(t, actor.Leads, `exec perl -e '$SIG{CHLD} = "IGNORE"; `+script+`'`)
@@ -127,7 +127,7 @@ func TestAWatchEndsWithoutAVerdictOnceJobOrLockIsGone(t *testing.T) {
 	}
 }
 
-func TestTheGroupsOfAProcessHideNoFigures(t *testing.T) {
+func TestALongListOfGroupsHidesNoFiguresOfAProcess(t *testing.T) {
 	dir, f := t.TempDir()+"/", Figures{}
 	must.Do(t, os.MkdirAll(dir+"task/7", 0o700))
 	text := "\nState:\tS\nGroups:\t" + strings.Repeat("4000000000 ", 1<<16) + "\nSigIgn:\t10000\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n"

@@ -265,7 +265,7 @@ func TestEndDescendantsEndsAllButTheCallingProcess(t *testing.T) {
 	}
 }
 
-func TestTheCallersGroupIsEndedOnlyIfItIsAskedFor(t *testing.T) {
+func TestTheCallersGroupIsEndedOnlyOnRequest(t *testing.T) {
 	for _, more := range [][]string{{"descendants only"}, nil} {
 		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
 		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})

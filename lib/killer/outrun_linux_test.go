@@ -76,7 +76,7 @@ func TestTheSearchForNewChildrenEndsWhenThereAreNone(t *testing.T) {
 	}
 }
 
-func TestOnlyRecordedChildrenOfTheKeeperAreKilledInTime(t *testing.T) {
+func TestASupervisorsChildIsKilledOnlyIfRecordedAndInTime(t *testing.T) {
 	chase := func(k Killer, h *tree, _ *actor.Actor) error { h.growing = 1; return k.outrun(h, soon()) }
 	strike := func(k Killer, h *tree, a *actor.Actor) error { return k.strike(h, a.PID()) }
 	for claim, c := range map[string]struct {

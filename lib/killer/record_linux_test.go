@@ -55,7 +55,7 @@ func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
 	}
 }
 
-func TestNoProcessIsSignalledWhereTheRecordFails(t *testing.T) {
+func TestNoProcessIsSignalledIfItCannotBeRecorded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	var r recorder
 	k := r.killer(actor.Brief)

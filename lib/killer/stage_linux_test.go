@@ -129,7 +129,7 @@ func TestAProcessMayTakeASecondToDieOfKILL(t *testing.T) {
 	mustEndAtOnce(t, k, process.Job{Owner: idOf(a), FileUID: -1})
 }
 
-func TestAfterTheLastStageOnlyAGroupThatGrewIsKilledOnceMore(t *testing.T) {
+func TestOnlyAGroupThatGrewIsKilledAgainAfterTheLastStage(t *testing.T) {
 	t.Run("a group that grew is killed as one, and waited for", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		letGo := actor.Undying(t, a)

@@ -127,7 +127,7 @@ func TestTheLongestRuntimeIsForgottenAfter1000To2000Runs(t *testing.T) {
 	}
 }
 
-func TestWithoutIfElapsedNoLearnedExpireAfterIsAboveAWeek(t *testing.T) {
+func TestALearnedExpireAfterIsAtMostAWeekWithoutIfElapsed(t *testing.T) {
 	s := State{Runs: 100, mean: of(30 * 24 * time.Hour), now: of(30 * 24 * time.Hour)}
 	if got := s.ExpireAfter(0); got != 168*time.Hour {
 		t.Errorf("ExpireAfter is %v", got)

@@ -73,7 +73,7 @@ func TestANewOwnerReplacesADeadWatchdog(t *testing.T) {
 
 // While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place
 // may be lost. Neither concerns the job that begins under a later place.
-func TestTheLossOfAnEarlierPlaceOrARequestToItEndsNoJob(t *testing.T) {
+func TestARequestOrLossOfAnEarlierPlaceDoesNotEndTheJob(t *testing.T) {
 	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
 		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },
@@ -139,7 +139,7 @@ func TestAWaiterThatGaveUpLeavesAndDoesNotGetTheFreedAtom(t *testing.T) {
 }
 
 // Over FTP a place that is being claimed cannot be left meanwhile.
-func TestASignalWaitsOneSecondForTheStore(t *testing.T) {
+func TestASignalledWaiterWaitsOnlyBrieflyForTheStore(t *testing.T) {
 	never := make(chan bool)
 	l, r, done := &Locker{}, newcomer(0), make(chan bool)
 	l.stands.Store(&heldLease{place: &scriptedPlace{leaves: func() { <-never }}})

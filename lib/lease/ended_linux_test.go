@@ -18,7 +18,7 @@ import (
 
 // The newcomer may read the lock of an owner that then releases it and exits, before the newcomer checks
 // whether the owner is alive.
-func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
+func TestAnOwnerThatReleasesAndExitsOnRequestCountsAsEnded(t *testing.T) {
 	owner, a := sleeper(t)
 	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}
@@ -36,7 +36,7 @@ func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	}
 }
 
-func TestTheIdleWatchSeesWhatCarriesTheMark(t *testing.T) {
+func TestTheIdleWatchSeesProcessesThatCarryTheMark(t *testing.T) {
 	start := func(env ...string) process.Identity {
 		c := exec.Command("sleep", "600")
 		c.Env = env
@@ -66,7 +66,7 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	}
 }
 
-func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
+func TestAnOwnerLeavesAFullStoreAndKeepsACountedTick(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}

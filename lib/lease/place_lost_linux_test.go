@@ -52,7 +52,7 @@ func TestAWaiterThatLostItsPlaceOutlastsASilentStore(t *testing.T) {
 	}
 }
 
-func TestOnlyANewcomerWithAWaitAwaitsAStoreThatMayReturn(t *testing.T) {
+func TestOnlyAWaitingNewcomerRetriesAStoreThatMayReturn(t *testing.T) {
 	for why, test := range map[string]struct {
 		wait  time.Duration
 		away  error
@@ -105,7 +105,7 @@ func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
 	}
 }
 
-func TestAWaiterForAnIfElapsedOfNeverTakesALongNap(t *testing.T) {
+func TestAWaiterSleepsLongIfIfElapsedIsNever(t *testing.T) {
 	wait := locker.NewWaiting(&locker.Request{Wait: limit.Never})
 	if nap := (&Locker{}).nap(wait, locker.Outcome{Verdict: locker.TooSoon, Recheck: limit.Never}); nap < time.Hour {
 		t.Error(nap)

@@ -33,7 +33,7 @@ func TestARecordAndALastLockAreReadBackAsWritten(t *testing.T) {
 	}
 }
 
-func TestARecordCutShortIsRejectedAsCut(t *testing.T) {
+func TestARecordThatIsCutShortIsRejected(t *testing.T) {
 	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n", Lease: time.Minute}.Bytes()
 	for n := range whole {
 		if _, err := ParseRecord("x", whole[:n]); err == nil || IsWhole(whole[:n]) {

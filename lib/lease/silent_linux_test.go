@@ -84,7 +84,7 @@ func TestAPausedHostDeniesEvenIfItsStoreIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestASlowStoreMayTakeALeaseToReportAnAtomsAge(t *testing.T) {
+func TestAStoreMayTakeAsLongAsALeaseToReportAnAge(t *testing.T) {
 	l := &Locker{Lease: time.Hour, Store: &scripted{look: func(ctx context.Context, _ atom.Name, _ int) (Snapshot, error) {
 		if until, _ := ctx.Deadline(); time.Until(until) < time.Minute {
 			t.Errorf("asked until %v", until)
@@ -95,7 +95,7 @@ func TestASlowStoreMayTakeALeaseToReportAnAtomsAge(t *testing.T) {
 	must.Do(t, err)
 }
 
-func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
+func TestAWaitForAnAtomOfAStoreIsLogged(t *testing.T) {
 	completed := free() // another owner has completed meanwhile, which ends the wait
 	completed.Last.Completed = completed.Now
 	l := behind(nil, heldElsewhere())

@@ -17,7 +17,7 @@ import (
 	"adlock/lib/fault"
 )
 
-func TestEachNetworkErrorHasItsReason(t *testing.T) {
+func TestEachNetworkErrorIsExplainedAndClassified(t *testing.T) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	past := &x509.Certificate{NotBefore: day.AddDate(-1, 0, 0), NotAfter: day}
 	ahead := &x509.Certificate{NotBefore: time.Now().AddDate(1, 0, 0), NotAfter: time.Now().AddDate(2, 0, 0)}

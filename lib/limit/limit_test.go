@@ -63,7 +63,7 @@ func TestParseReadsWhatFormatWrites(t *testing.T) {
 	})
 }
 
-func TestABadDurationsErrorNamesTheUnitsOrTheMaximum(t *testing.T) {
+func TestTheErrorOfABadDurationNamesTheUnitsOrTheMaximum(t *testing.T) {
 	const long = ` (too long: at most 15250w)`
 	for text, want := range map[string]string{"soon": ` (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0, "never")`, "15251w": long, "15250w1w": long, "99999999999999999999d": long, "1w15250.2w1s": long} {
 		if _, err := Parse(text); err == nil || err.Error() != `bad duration "`+text+`"`+want {

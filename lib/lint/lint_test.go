@@ -659,7 +659,7 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 	finds(t, c, daily)
 }
 
-func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
+func TestCheckReadsTheSettingsFileOfALinesUser(t *testing.T) {
 	const run, job, limit, shell = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER", "SHELL=/usr/lib/adlock/shell\n"
 	for text, want := range map[string][2]string{
 		"MAILTO=''\n0 *" + run + job:                               {"ADLOCK_HOOK", "1: told to nobody"},
@@ -729,7 +729,7 @@ var crontabsOfOthers = map[string]string{
 	"odd-anacrontab": `is no crontab: line 14: not understood as the day of month of a schedule: "cron.daily"`,
 }
 
-func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
+func TestAPathToAMissingAdlockIsFound(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
 	finds(t, c, text)

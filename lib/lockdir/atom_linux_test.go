@@ -299,7 +299,7 @@ func TestNoOwnerIsEndedOrReplacedWhileTheFlockFileIsHeld(t *testing.T) {
 	}
 }
 
-func TestAReaderThatHasTheFlockFileIsEndedBesideTheDead(t *testing.T) {
+func TestAReaderThatHoldsTheFlockFileIsEndedDespiteDeadOnes(t *testing.T) {
 	k, r, file, dies := newLocker(t), hasty(sleeper(t)), filepath.Join(t.TempDir(), "file"), dead(t)
 	r.Flock = must.Get(flock.Open(file, false, true))(t)
 	wantVerdict(t, k, read(start(t, "exec flock '"+file+"' sleep 60")), locker.Acquired)

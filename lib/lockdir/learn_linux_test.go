@@ -79,7 +79,7 @@ func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {
 	}
 }
 
-func TestOnlyAnOwnerEndedAtItsLimitRaisesIt(t *testing.T) {
+func TestOnlyAnEndingAtTheLearnedLimitRaisesThatLimit(t *testing.T) {
 	k := newLocker(t)
 	complete(t, k, sleeper(t), 30, 10*time.Minute)
 	granted := memoryOf(t, k)
@@ -250,7 +250,7 @@ func TestNoDenialsAreCountedWithoutARunlog(t *testing.T) {
 	wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 }
 
-func TestOnlyManyRequestsTooSoonRaiseIfElapsed(t *testing.T) {
+func TestOnlyManyDenialsAsTooSoonRaiseIfElapsed(t *testing.T) {
 	owner, ifElapsed := sleeper(t), locker.Auto{IfElapsed: true}
 	lost := denied(motd, locker.TooSoon, 40)
 	for i := range lost {

@@ -96,7 +96,7 @@ func TestWaitersTakeTheAtomInOrderOfArrival(t *testing.T) {
 	q.comes(q.names...)
 }
 
-func TestAHeadThatIsTooSoonDoesNotBlockTheQueue(t *testing.T) {
+func TestAQueueHeadThatIsTooSoonDoesNotBlockTheOthers(t *testing.T) {
 	q := newQueue(t)
 	q.joins("first", func(r *locker.Request) { r.Limits.IfElapsed, r.WaitElapsed = time.Hour, true })
 	q.joins("second", nil)
@@ -133,7 +133,7 @@ func heldLine(t *testing.T, k *Locker) (head int) {
 	return head
 }
 
-func TestAHeadThatDoesNotTakeAFreeAtomIsPassed(t *testing.T) {
+func TestAQueueHeadThatDoesNotTakeAFreeAtomIsPassed(t *testing.T) {
 	for claim, owner := range map[string]func(*Locker){
 		"the atom is free":  func(*Locker) {},
 		"its owner is dead": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
@@ -153,7 +153,7 @@ func TestAHeadThatDoesNotTakeAFreeAtomIsPassed(t *testing.T) {
 }
 
 // Newcomers that do not wait may use the atom all the time, so it never looks abandoned.
-func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
+func TestAStoppedQueueHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 	k := newLocker(t)
 	unix.Close(heldLine(t, k))
 	head := start(t, "exec flock '"+k.Dir.Path(motd.Name().Line())+"' sleep 60")
@@ -182,7 +182,7 @@ func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 }
 
 // If an atom is taken and released again and again, its head does not leave it alone.
-func TestARunningHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
+func TestARunningQueueHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	k := newLocker(t)
 	head := heldLine(t, k)
 	defer unix.Close(head)
@@ -206,7 +206,7 @@ func TestARunningHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	<-done
 }
 
-func TestAWaiterGoesOnIfTheQueueCannotBeUsed(t *testing.T) {
+func TestAWaiterTakesTheAtomEvenIfTheQueueCannotBeUsed(t *testing.T) {
 	q := newQueue(t)
 	line := q.k.Dir.Path(motd.Name().Line())
 	must.Do(t, unix.Mkfifo(line, 0o600))
@@ -265,7 +265,7 @@ func isThere(k *Locker, file string) bool {
 	return err == nil
 }
 
-func TestANewcomerQueuesForTheActiveLockAlone(t *testing.T) {
+func TestANewcomerQueuesOnlyForTheActiveLock(t *testing.T) {
 	held := view{active: &lockfile.Active{}, readers: make([]view, 1)}
 	for _, c := range []struct {
 		v      view

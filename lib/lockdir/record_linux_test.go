@@ -248,7 +248,7 @@ func TestADryRunNeedsNoDirectoryAndMakesNone(t *testing.T) {
 	}
 }
 
-func TestTheAgeByARoundedStampIsTheLeastPossible(t *testing.T) {
+func TestARoundedStampGivesTheLeastPossibleAge(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		age, cut, want time.Duration
@@ -273,7 +273,7 @@ func TestTheAgeByARoundedStampIsTheLeastPossible(t *testing.T) {
 	}
 }
 
-func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
+func TestAJobDoesNotWaitForItselfForever(t *testing.T) {
 	k, parent := newLocker(t), self(t)
 	refused := func(r locker.Request, want locker.Verdict) {
 		t.Helper()
@@ -294,7 +294,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	refused(slotted(sleeper(t), "c", 1), locker.Full)
 }
 
-func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
+func TestAProcessOutsideTheJobMayWaitForever(t *testing.T) {
 	k, owner, r := newLocker(t), sleeper(t), ask(self(t))
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	must.Do(t, k.RecordCommand(motdFiles, held.Token, owner))
@@ -443,7 +443,7 @@ func needKnownBoot(t *testing.T) {
 	}
 }
 
-func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
+func TestALockDamagedByALossOfPowerIsCleared(t *testing.T) {
 	needKnownBoot(t)
 	k := newLocker(t)
 	newcomer := ask(sleeper(t))
@@ -484,7 +484,7 @@ func TestAWholeLockOfAnUnknownFormatIsAnError(t *testing.T) {
 	}
 }
 
-func TestADamagedLastLockMakesTheAtomDueAndIsMadeAnew(t *testing.T) {
+func TestADamagedLastLockMakesTheAtomDueAndIsReplaced(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
 	r.Limits.IfElapsed, r.Atom.Operand = time.Hour, "my_db" // its name does not identify it

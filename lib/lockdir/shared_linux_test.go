@@ -166,7 +166,7 @@ func TestReadersClearTheLocksOfDeadReaders(t *testing.T) {
 	}
 }
 
-func TestAStoppedChangerOfADeadReadersLockStopsNoReader(t *testing.T) {
+func TestAStoppedHolderOfADeadReadersGuardBlocksNoReader(t *testing.T) {
 	withoutGrace(t)
 	k, dies, newcomer := newLocker(t), sleeper(t), read(sleeper(t))
 	wantVerdict(t, k, read(dies), locker.Acquired)

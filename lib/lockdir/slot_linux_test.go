@@ -153,7 +153,7 @@ func TestANewcomerThatWithdrawsReleasesItsSlot(t *testing.T) {
 }
 
 // Two helpers of an owner may run at the same time, if one was called from a trap.
-func TestANestedAtomHasASlotThoughTheOuterReleasesIt(t *testing.T) {
+func TestANestedAtomHasASlotWhileTheOuterIsReleased(t *testing.T) {
 	owner := sleeper(t)
 	for _, takesFirst := range []bool{true, false} {
 		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -309,7 +309,7 @@ func TestNewcomersWithDifferentLimitsNeverExceedThem(t *testing.T) {
 }
 
 // A newcomer counts while another one, in a higher slot, has not counted yet.
-func TestANewcomerCountsSlotsOnlyAfterOneInAHigherSlotHas(t *testing.T) {
+func TestANewcomerCountsSlotsAfterTheOneInAHigherSlot(t *testing.T) {
 	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
 	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
 	must.Do(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))

@@ -26,7 +26,7 @@ func recorded(id Identity) Identity {
 	return id
 }
 
-func TestWithoutABootIDARecordProvesOnlyADeathOnThisMachine(t *testing.T) {
+func TestOnlyADeathOnThisMachineIsCertainWithoutABootID(t *testing.T) {
 	for claim, c := range map[string]struct {
 		boot, machine  string
 		change         func(*Identity)
@@ -108,7 +108,7 @@ func TestKeptCachesAValueButNoError(t *testing.T) {
 	}
 }
 
-func TestWithoutADescriptorAnotherInodeProvesNoDeath(t *testing.T) {
+func TestAnotherInodeProvesNoDeathWithoutADescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {

@@ -94,7 +94,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	}
 }
 
-func TestWithoutPidfdsAReusedPidIsNotSignalled(t *testing.T) {
+func TestAReusedPidIsNotSignalledWithoutPidfds(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	k := entryOf(a).Key()

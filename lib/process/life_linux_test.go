@@ -17,7 +17,7 @@ import (
 // remains tells whether a process of the job that id led may live.
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
-func TestZombieOwnerIsDead(t *testing.T) {
+func TestAZombieOwnerIsDead(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
 	id := must.Get(Of(a.PID()))(t)
 	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })

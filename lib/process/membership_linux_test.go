@@ -138,7 +138,7 @@ func TestTheAncestorsAreReadUntilTwoReadsAgree(t *testing.T) {
 	}
 }
 
-func TestOnlyThisProcessAndThoseAboveItAreItsAncestors(t *testing.T) {
+func TestAncestorIsTrueOnlyForThisProcessAndThoseAboveIt(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, 1: true, a.PID(): false} {
 		id, is, err := Ancestor(pid)

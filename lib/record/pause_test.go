@@ -22,7 +22,7 @@ func TestAPauseIsParsedAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAPauseIsTimedByItsBootsClockElseByTheWallClock(t *testing.T) {
+func TestAPauseFollowsTheBootClockWithinItsBoot(t *testing.T) {
 	up := process.Boottime()
 	for claim, c := range map[string]struct {
 		change func(*Pause)

@@ -303,7 +303,7 @@ func TestALastLockIsParsedAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestWhatWasLearnedIsWrittenAndReadAsLines(t *testing.T) {
+func TestALearnedStateIsWrittenAndReadAsLines(t *testing.T) {
 	for _, text := range []string{
 		"", "learn.runs=1\nlearn.mean=1e-09\nlearn.ended=1ns\nlearn.ended_in_a_row=1\n",
 		"learn.runs=12\nlearn.mean=0.333333\nlearn.deviation=0.25\nlearn.longest=2\nlearn.longest_before=3.5\nlearn.ended=1m30s\n" +

@@ -105,7 +105,7 @@ func TestAppendCreatesAPrivateFile(t *testing.T) {
 	}
 }
 
-func TestRunlogIsRotatedAtMax(t *testing.T) {
+func TestARunlogIsRotatedAtItsMaximumSize(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	info := must.Get(os.Stat(currentOf(dir)))(t)
@@ -123,7 +123,7 @@ func TestRunlogIsRotatedAtMax(t *testing.T) {
 	same(t, operands(t, dir), "c", "d", "e")
 }
 
-func TestLineOfMoreThanAMebibyteIsRefused(t *testing.T) {
+func TestALineOfMoreThanAMebibyteIsRefused(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, strings.Repeat("a", maxLine-200))
 	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", maxLine)})
@@ -135,7 +135,7 @@ func TestLineOfMoreThanAMebibyteIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailedRotationKeepsTheLine(t *testing.T) {
+func TestAFailedRotationKeepsTheLine(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 1}
 	mustAppend(t, log, "a")
@@ -149,7 +149,7 @@ func TestFailedRotationKeepsTheLine(t *testing.T) {
 	same(t, operands(t, dir), "a", "b")
 }
 
-func TestStoppedLockHolderBlocksNoWriter(t *testing.T) {
+func TestAStoppedLockHolderBlocksNoWriter(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	defer lockedBy(t, currentOf(dir))()
@@ -172,7 +172,7 @@ func TestStoppedLockHolderBlocksNoWriter(t *testing.T) {
 
 // A writer that gave up on the lock, and is delayed between its check and its write, finds its file
 // rotated once or twice.
-func TestUnlockedWriterRepeatsALineThatARotationLost(t *testing.T) {
+func TestAnUnlockedWriterRepeatsALineLostByARotation(t *testing.T) {
 	for turns := range 3 {
 		dir := folderOf(t)
 		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
@@ -191,7 +191,7 @@ func TestUnlockedWriterRepeatsALineThatARotationLost(t *testing.T) {
 	}
 }
 
-func TestWriterNoticesARotationBeforeItWrites(t *testing.T) {
+func TestAWriterNoticesARotationBeforeItWrites(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	d := must.Get(openFolder(dir))(t)
@@ -211,7 +211,7 @@ func TestWriterNoticesARotationBeforeItWrites(t *testing.T) {
 	same(t, operands(t, dir), "a")
 }
 
-func TestTornLineDamagesNoOtherLine(t *testing.T) {
+func TestATornLineDamagesNoOtherLine(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	addText(t, currentOf(dir), "time=2026-11-21T02:58:12.123456Z event=acqu")
@@ -269,7 +269,7 @@ func TestUnsafeRunlogFilesAndDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheHostOfARunlogHasToBeCanonical(t *testing.T) {
+func TestTheHostOfARunlogMustBeCanonical(t *testing.T) {
 	for _, host := range []string{"", ".", "a.b", "../x", "a/b", "a b"} {
 		if err := (&Log{Dir: t.TempDir(), Host: host}).Append(Event{Kind: Acquire}); err == nil {
 			t.Errorf("host %q was taken", host)

@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestRunlogGoesOnAfterAFullDisk(t *testing.T) {
+func TestARunlogContinuesAfterAFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	must.Do(t, os.Mkdir(dir, 0o700))
 	if err := unix.Mount("runlog-test", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {

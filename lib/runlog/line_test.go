@@ -86,7 +86,7 @@ func parsed(line []byte) (Event, error) {
 	return e, err
 }
 
-func TestLineHasTheDocumentedFormat(t *testing.T) {
+func TestALineHasTheDocumentedFormat(t *testing.T) {
 	e := Event{
 		Time: time.Date(2026, 11, 21, 3, 58, 12, 123456789, time.FixedZone("CET", 3600)),
 		Kind: Release, Program: "backup", Host: "dax", Operator: "run", Operand: "tar /srv/my files\n\xe9é",
@@ -113,7 +113,7 @@ func TestEveryEventIsReadAsWritten(t *testing.T) {
 }
 
 // Another logfmt reader reads the same text, except for bytes that text cannot contain.
-func TestLinesAreLogfmt(t *testing.T) {
+func TestEachLineIsValidLogfmt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyEvent(t)
 		line := lineOf(e)
@@ -131,7 +131,7 @@ func TestLinesAreLogfmt(t *testing.T) {
 	})
 }
 
-func TestTornLineIsNeverAnEvent(t *testing.T) {
+func TestATornLineIsNeverAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := lineOf(anyEvent(t))
 		cut := rapid.IntRange(0, len(line)-1).Draw(t, "cut")
@@ -148,7 +148,7 @@ func TestTornLineIsNeverAnEvent(t *testing.T) {
 	})
 }
 
-func TestDamagedLineSaysWhatIsWrong(t *testing.T) {
+func TestTheErrorOfADamagedLineNamesTheCause(t *testing.T) {
 	const start = "time=2026-11-21T02:58:12.123456Z event=deny "
 	for _, c := range []struct{ line, reason string }{
 		{"event=deny", "no time"},
@@ -180,7 +180,7 @@ func TestDamagedLineSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestLineOfAnotherProgramIsRead(t *testing.T) {
+func TestALineWrittenByAnotherProgramIsRead(t *testing.T) {
 	line := `event=deny colour="a \"shade\" of blue" time=2026-11-21T03:58:12+01:00 pid="7" operand="\/\u0041\ud83d\udc80\b" age=1.500`
 	got, err := parsed([]byte(line))
 	want := Event{

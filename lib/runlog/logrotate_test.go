@@ -59,7 +59,7 @@ func TestADamagedCompressedFileIsReadUpToTheDamage(t *testing.T) {
 	}
 }
 
-func TestReadReadsTheNewestOfTheRotatedFiles(t *testing.T) {
+func TestReadYieldsTheNewestLinesOfTheRotatedFiles(t *testing.T) {
 	dir := folderOf(t)
 	line := int64(len(goodLine) + 2)
 	addText(t, currentOf(dir), goodLine+"a\n")

@@ -103,7 +103,7 @@ func TestReadYieldsOneErrorIfThereIsNoRunlog(t *testing.T) {
 	}
 }
 
-func TestHostsAreThoseWithARunlog(t *testing.T) {
+func TestHostsReturnsTheHostsThatHaveARunlog(t *testing.T) {
 	dir := folderOf(t)
 	for _, name := range []string{"program.b.runlog", "program.a_b.runlog.1", "program.b.runlog.1", "program..runlog", "lock.a", "program.c.runlog.3", "program.d.runlog.2.gz", "program.x.y.runlog"} {
 		addText(t, filepath.Join(dir, name), "")
@@ -189,7 +189,7 @@ func following(t *testing.T, dir string) (comes func(want string)) {
 	}
 }
 
-func TestFollowGoesOnAcrossRotation(t *testing.T) {
+func TestFollowContinuesAcrossARotation(t *testing.T) {
 	dir := folderOf(t)
 	comes := following(t, dir) // there is no runlog yet
 	log := &Log{Dir: dir, Host: testHost, Max: 120}

@@ -71,7 +71,7 @@ func (st *stage) mustStay() {
 	}
 }
 
-func TestSupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
+func TestASupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
 	for _, dies := range []bool{true, false} { // the child, or else the ending stops
 		st, child := whileBeingEnded(t, setup{})
 		st.mustStay()
@@ -87,7 +87,7 @@ func TestSupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestSupervisorSendsNoSignalWhileAnotherEndsTheJob(t *testing.T) {
+func TestASupervisorSendsNoSignalWhileAnotherEndsTheJob(t *testing.T) {
 	for claim, s := range map[string]setup{
 		"signal":   {Pause: time.Millisecond},
 		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},

@@ -111,7 +111,7 @@ func third(t *testing.T, dir string) *os.File {
 	return file
 }
 
-func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
+func TestAnOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
 	dir := t.TempDir()
 	// Once its parent is gone, the orphan's parent is the supervisor.
 	st := rehearse(t, setup{Args: sh(dir, `mkfifo "$1/end"

@@ -123,7 +123,7 @@ func TestProcessesMayCleanUpAfterTERMBeforeKILL(t *testing.T) {
 	}
 }
 
-func TestIgnoredHangupStaysIgnored(t *testing.T) {
+func TestAnIgnoredHangupStaysIgnored(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", `kill -HUP $$; kill -HUP $PPID; exit 5`)})
 	st.cmd.Args[2] = `trap '' HUP; "$@"; exit $?`
 	status, rep := st.play()

@@ -79,7 +79,7 @@ func TestAKeyboardSignalReachesEachProcessOnce(t *testing.T) {
 
 // No shell could continue a stopped process here, so the kernel stops none. A supervisor that
 // stopped itself would hang for good.
-func TestControlZWithoutJobControlStopsNoProcess(t *testing.T) {
+func TestCtrlZWithoutJobControlStopsNoProcess(t *testing.T) {
 	var terminal *os.File
 	st, rep, file := listening(t, func(st *stage) { terminal = st.onTerminal(false) })
 	typeKey(t, terminal, controlZ)
@@ -103,7 +103,7 @@ func TestCtrlBackslashEndsAWaiterWithoutAStackTrace(t *testing.T) {
 	}
 }
 
-func TestGateBecomesTheJobWithTheSamePid(t *testing.T) {
+func TestTheGateBecomesTheJobWithTheSamePid(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Args: sh(dir, `echo $$ >"$1/pid"; ls /proc/self/fd >"$1/fds"; exit 4`), QuietOK: true})
 	st.onTerminal(true)
@@ -119,7 +119,7 @@ func TestGateBecomesTheJobWithTheSamePid(t *testing.T) {
 	}
 }
 
-func TestAGateEndsWithoutTheJobAtACancelOrTheSupervisorsDeath(t *testing.T) {
+func TestAGateThatIsCancelledOrOrphanedEndsWithoutTheJob(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		dir := t.TempDir()
 		st := rehearse(t, setup{Hold: !cancel, Cancel: cancel, Args: sh(dir, `echo >"$1/ran"`)})

@@ -33,7 +33,7 @@ func TestOnlyRunlogsMayLieBelowAGroupWritableDirectory(t *testing.T) {
 	}
 }
 
-func TestMappedUsersAndBadMapsCountAsInside(t *testing.T) {
+func TestMappedUsersAndBadMapsCountAsInsideTheNamespace(t *testing.T) {
 	const nobody = 65534
 	for ids, want := range map[string]bool{
 		"": false, "0 1000 1\n": false, "         0       1000          1\n65535 7 9\n": false, "0 100000 65534\n": false,

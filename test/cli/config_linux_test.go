@@ -69,7 +69,7 @@ func (h *household) prints(script, want string) {
 	}
 }
 
-func TestASettingsFileServesEveryWayToLock(t *testing.T) {
+func TestASettingsFileAppliesToEveryWayToLock(t *testing.T) {
 	h := newHousehold(t, "[adlock.*.run.*]\nADLOCK_IF_ELAPSED=never\n[sh.h.get.*]\nADLOCK_IF_ELAPSED=1h\n[*.guard.*]\nADLOCK_IF_ELAPSED=1h\nADLOCK_RETRY_FAILED=1")
 	const twice = "for i in 1 2; do %; echo $?; done"
 	for _, command := range []string{
@@ -106,7 +106,7 @@ func TestNoJobRunsIfALocationSettingIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheHookReportsAWrongLocationSetting(t *testing.T) {
+func TestAWrongLocationSettingIsReportedToTheHook(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_HOOK=echo $ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT >$HOME/new; mv $HOME/new $HOME/told\nADLOCK_LOGDIR=logs\n")
 	for name, command := range map[string]string{"a": "adlock run --name a true", "b": "adlock shell -c ': b ; true'"} {
 		r := h.sh(command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 1800 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/told; rm $HOME/told`)

@@ -286,7 +286,7 @@ func TestHoldStopsWaitingWhenItsProgramDies(t *testing.T) {
 	p.gone(hold)
 }
 
-func TestWithRetryFailedOnlyAReleaseWithoutAFailureCounts(t *testing.T) {
+func TestRetryFailedCountsOnlyAReleaseWithoutAFailure(t *testing.T) {
 	t.Parallel()
 	for end, news := range map[string]string{"exec 8>&-": "fail", "echo release 1 >&8": "fail1", "echo release 0 >&8": "success0", "echo release >&8": "success"} {
 		p := another(t)

@@ -151,7 +151,7 @@ func (s *stage) run(operand string) (run string) {
 }
 
 // The hooks of one run end in any order. The hook for the failed run starts last.
-func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
+func TestARunlogThatCannotBeWrittenIsReportedOncePerRun(t *testing.T) {
 	s := newStage(t)
 	s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...).Refused(t, 1,
 		s.in("nosuch")+": open: no such file")

@@ -90,7 +90,7 @@ func TestANestedRunDoesNotHangAtTheSlotOfItsOwnJob(t *testing.T) {
 	}
 }
 
-func TestANestedRunDoesNotWaitWithoutEndForItsOwnAtom(t *testing.T) {
+func TestANestedRunDoesNotWaitForeverForItsOwnAtom(t *testing.T) {
 	for claim, options := range map[string][2]string{"an owner": {"", ""}, "a reader": {"--shared", ""}, "a writer": {"", "--shared"}} {
 		t.Run(claim, func(t *testing.T) {
 			s := newStage(t)

@@ -58,7 +58,7 @@ type situation struct {
 	script reason // a script's answer, if it differs from that of `adlock run`
 }
 
-func TestInEachSituationRunScriptAndStatusAgree(t *testing.T) {
+func TestRunScriptAndStatusAgreeInEachSituation(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   where
 		open func(testing.TB) func(testing.TB) place

@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// The situations of TestInEachSituationRunScriptAndStatusAgree.
+// The situations of TestRunScriptAndStatusAgreeInEachSituation.
 
 func completedAgo(ago, started time.Duration) func(*world) {
 	return func(w *world) { w.completed(ago, started) }

@@ -56,7 +56,7 @@ func TestABrokenStandardErrorHindersNeitherRunNorRelease(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsTheJobsIfQuietOKCannotPrint(t *testing.T) {
+func TestRunKeepsTheJobsStatusIfQuietOKCannotPrint(t *testing.T) {
 	for stream := range streams {
 		for _, descriptor := range []string{"1", "2"} {
 			t.Run(stream+" as "+descriptor, func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestAnUnnamedOperandIsTheBaseNameAndTheCksum(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsWrittenIntoLocksOnly(t *testing.T) {
+func TestAPasswordIsWrittenOnlyIntoLocks(t *testing.T) {
 	s := newStage(t)
 	hook := s.in("hook")
 	env := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=env >>" + hook + "; echo . >>" + hook}
@@ -184,7 +184,7 @@ func (s *stage) remembered(name string) time.Time {
 	return started
 }
 
-func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
+func TestFromStartCountsFromTheStartOfTheWait(t *testing.T) {
 	s := newStage(t)
 	const waited = 2 * time.Second
 	script := s.in("script", `. "$library"; ADLOCK_WAIT=1h ADLOCK_FROM_START=1; adlock_get run a 0 && adlock_release`)
@@ -240,7 +240,7 @@ func TestDryRunPrintsTheVerdictAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
+func TestQuietOKShowsOnlyTheOutputOfAFailedJob(t *testing.T) {
 	s := newStage(t)
 	const script = "echo out; echo err >&2; echo out; exit $0"
 	if r := s.want(0, "run", "--quiet-ok", "sh", "-c", script, "0"); r.Out != "" {
@@ -255,7 +255,7 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 	}
 }
 
-func TestJitterWaitsBeforeTheLockIsAcquired(t *testing.T) {
+func TestARunWaitsItsJitterBeforeItAcquiresTheLock(t *testing.T) {
 	s := newStage(t)
 	waiting := s.command(job("--jitter", "52w", "true")...).Start(t)
 	s.want(0, job("true")...) // a waiter holds no lock

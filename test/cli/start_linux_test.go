@@ -68,7 +68,7 @@ func (s *stage) race(job string) (first, second int) {
 	return first, <-b.ended
 }
 
-func TestOfTwoStartsAtOnceOnlyOneRuns(t *testing.T) {
+func TestOnlyOneOfTwoSimultaneousStartsRuns(t *testing.T) {
 	s := newStage(t)
 	times := need.Sample(200)
 	for i := range times {

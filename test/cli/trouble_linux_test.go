@@ -119,7 +119,7 @@ func TestARefusedHardLinkIsNamedAsTheCause(t *testing.T) {
 		Refused(t, 73, "hard links are refused here")
 }
 
-func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
+func TestLocksStillDenyOnAReadOnlyFileSystem(t *testing.T) {
 	a := small(t)
 	hear(t, a)
 	owner := a.Owner(t, "exec sleep 1000")

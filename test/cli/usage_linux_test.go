@@ -79,7 +79,7 @@ func TestProgramsReportUnknownVerbsAndOptionsAlike(t *testing.T) {
 	}
 }
 
-func TestTheVerbThatWasMeantIsSuggested(t *testing.T) {
+func TestTheIntendedVerbIsSuggested(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock --help lists them)"
 	s.refused(64, "adlock: --name: unknown option: did you mean run --name?"+lists+"\n", "--name", "a", "true")
@@ -116,7 +116,7 @@ func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
 
 // A person who finds the library's verbs, in a trace for example, must not lock on behalf of
 // the interactive shell, and no text leads to them.
-func TestTheLibrarysVerbsAreForTheLibraryAlone(t *testing.T) {
+func TestTheLibrarysVerbsAreHiddenAndRefusedToUsers(t *testing.T) {
 	s := newStage(t)
 	all := programs(t)
 	verbs := map[string][]string{all[0]: {"take", "takeover", "name", "guard", "guarded"}, all[2]: {"lease", "release"}}

@@ -113,7 +113,7 @@ func TestHelpThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
-func TestWithoutAHomeAndADirectoryNothingRuns(t *testing.T) {
+func TestNoJobRunsIfHOMEAndADLOCK_DIRAreNotSet(t *testing.T) {
 	s := newStage(t)
 	for _, words := range [][]string{{"run", "true"}, {"run", "--dry-run", "true"}} {
 		c := s.command(words...)
@@ -123,7 +123,7 @@ func TestWithoutAHomeAndADirectoryNothingRuns(t *testing.T) {
 	}
 }
 
-func TestWithoutProcNothingRuns(t *testing.T) {
+func TestNoJobRunsIfProcIsNotMounted(t *testing.T) {
 	need.Root(t) // to mount file systems
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
@@ -191,7 +191,7 @@ func TestTheHelpGivesTheInstalledPathOfTheCrontabsShell(t *testing.T) {
 	s.want(0, "help", "shell").Is(t, 0, "…\n  SHELL=PATH …", "")
 }
 
-func TestWithAStoreReportsReadTheLocalRunlog(t *testing.T) {
+func TestReportsReadTheLocalRunlogEvenWithAStore(t *testing.T) {
 	s := newStage(t)
 	s.want(0, jobNamed("here", "true")...)
 	for _, verb := range []string{"log", "report", "timeline", "metrics"} {

@@ -27,7 +27,7 @@ func (s *stage) oneIsLeft() {
 	end(s.T, left[0])
 }
 
-func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
+func TestWholeJobHoldsTheAtomUntilTheLastDaemonIsGone(t *testing.T) {
 	s := newStage(t)
 	p := s.command(job("--whole-job", "sh", "-c", leaves)...).Start(s)
 	daemon := childOf(t, p.PID, "sleep") // the runner is the new parent
@@ -47,7 +47,7 @@ func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 }
 
 // Under qemu, a program of another architecture cannot become a subreaper.
-func TestWithoutASubreaperOnlyTheOptionWholeJobIsRefused(t *testing.T) {
+func TestOnlyTheOptionWholeJobIsRefusedWithoutASubreaper(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "strace")
 	without := func(words ...string) helper.Result {

@@ -20,7 +20,7 @@ import (
 // elsewhere lists recipes, by a part of their text, that are not run here: the test that runs
 // them, or why there is nothing to run.
 var elsewhere = map[string]string{
-	"initContainers:":          "TestInAPodALockDirectoryOnAVolumeKeepsLastLocks",
+	"initContainers:":          "TestALockDirectoryOnAPodsVolumeKeepsLastLocks",
 	"go test -":                "the project's own tests",
 	"rooms, ":                  "TestTheTableOfRoomsInTheReadmeIsUpToDate",
 	"sudo make install":        "TestUninstallRemovesWhatInstallMadeAndNothingElse",
@@ -32,7 +32,7 @@ var elsewhere = map[string]string{
 	"make_report":              "TestTheFileFenceExample",
 	"latest=":                  "TestTheFileFenceExample",
 	"last lock  active lock":   "a table",
-	"# of all locks":           "TestASettingsFileServesEveryWayToLock",
+	"# of all locks":           "TestASettingsFileAppliesToEveryWayToLock",
 }
 
 // before lists commands to run before a recipe that has the text.

@@ -174,7 +174,7 @@ func (m *node) metric(t testing.TB, name string) (n int) {
 
 // The last waiter has seen two places in front. Then the first owner leaves, and the second place becomes the
 // owner and dies, before the last waiter has looked again.
-func TestAWaiterThatDiesAsTheNewOwnerKeepsItsPlace(t *testing.T) {
+func TestAWaiterThatDiesAsNewOwnerIsStillSeenAsTheOwner(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
 	// The last waiter reads the heartbeat in front every third of its own lease.

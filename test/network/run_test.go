@@ -202,7 +202,7 @@ func TestAMissingLocksmithIsReportedInOneLine(t *testing.T) {
 	h.run(t, "echo ran").Refused(t, 69, "adlock-locksmith")
 }
 
-func TestSlotsCountAcrossHosts(t *testing.T) {
+func TestSlotsAreCountedAcrossHosts(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	owner := a.start(t, "sleep 60", "--slots=1")

@@ -152,7 +152,7 @@ func TestTheWatchdogBeginsBeforeTheClientLibraries(t *testing.T) {
 }
 
 // The script leads no group or session: what it leaves behind is known by its mark alone.
-func TestWhatAKilledScriptLeavesHoldsItsAtomUntilEnded(t *testing.T) {
+func TestLeftoverProcessesOfAKilledScriptHoldItsAtom(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	file := t.TempDir() + "/beats"

@@ -107,7 +107,7 @@ func TestAdlockAgeReadsTheLastLockInTheStore(t *testing.T) {
 	})
 }
 
-func TestReadersShareAWriterIsAloneAndBothAreListed(t *testing.T) {
+func TestReadersShareAnAtomAndAWriterWaitsForThem(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
@@ -141,7 +141,7 @@ func TestTheHeadOfTheQueueIsListedAsTheOwner(t *testing.T) {
 	}
 }
 
-func TestStatusOfAnUnreachableStoreIsOneLine(t *testing.T) {
+func TestStatusOfAnUnreachableStoreIsAOneLineError(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"etcd://" + freePort(t) + "/adlock", "ftp://anonymous@" + freePort(t) + "/locks"} {
 		h := newHost(t, store)

@@ -32,7 +32,7 @@ func needBootless(t *testing.T, prefix []string) {
 	}
 }
 
-func TestWithoutABootIDAnEndedCommandFreesItsAtom(t *testing.T) {
+func TestAnEndedCommandFreesItsAtomWithoutABootID(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"with a machine id": bootless, "with neither": placeless} {
 		t.Run(claim, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWithoutABootIDAnEndedCommandFreesItsAtom(t *testing.T) {
 }
 
 // A process that has the recorded pid in this boot may not be the owner.
-func TestWithoutABootIDOnlyADeadOwnerIsReplaced(t *testing.T) {
+func TestOnlyADeadOwnerIsReplacedWithoutABootID(t *testing.T) {
 	t.Parallel()
 	needBootless(t, bootless)
 	a := helper.NewAtom(t)
@@ -64,7 +64,7 @@ func TestWithoutABootIDOnlyADeadOwnerIsReplaced(t *testing.T) {
 	newcomer("").Ran(t)
 }
 
-func TestWithoutBootAndMachineIDADeadOwnersLockIsStuck(t *testing.T) {
+func TestADeadOwnersLockIsStuckWithoutBootAndMachineID(t *testing.T) {
 	t.Parallel()
 	needBootless(t, placeless)
 	a := helper.NewAtom(t)

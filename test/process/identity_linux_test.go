@@ -180,7 +180,7 @@ var nameless = []string{"unshare", "--mount", "sh", "-c",
 
 // The host may have the name of another machine, on which the owner lives: pods and images
 // share one name. So nothing is taken over, and the message says why.
-func TestWithoutAMachineIDALockOfAnotherBootIsStuck(t *testing.T) {
+func TestALockOfAnotherBootIsStuckWithoutAMachineID(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	need.Namespaces(t, "--mount")

@@ -24,7 +24,7 @@ func pod(t *testing.T, script string) helper.Result {
 		` + script}, Env: []string{"world=" + public(t), "adlock=" + program(t, 0o755)}}.Run(t)
 }
 
-func TestInAPodTheErrorNamesAUsableLockDirectory(t *testing.T) {
+func TestTheErrorInAPodNamesAUsableLockDirectory(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"HOME=$world/home", "ADLOCK_DIR=$world/vol/locks", "ADLOCK_DIR=$world/vol", "ADLOCK_DIR=$world/pvc/locks", "HOME=/", "HOME="} {
 		r := pod(t, `
@@ -40,7 +40,7 @@ func TestInAPodTheErrorNamesAUsableLockDirectory(t *testing.T) {
 }
 
 // The directory of a volume, as CONTAINERS in adlock(7) has it; a later pod opens it to the group.
-func TestInAPodALockDirectoryOnAVolumeKeepsLastLocks(t *testing.T) {
+func TestALockDirectoryOnAPodsVolumeKeepsLastLocks(t *testing.T) {
 	t.Parallel()
 	r := pod(t, `
 		for start in first second; do

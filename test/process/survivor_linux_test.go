@@ -60,7 +60,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	return func() { write("freezer.state", "THAWED") }
 }
 
-func TestAJobOfWhichOneProcessCannotBeEndedKeepsTheAtom(t *testing.T) {
+func TestAJobWithOneUnkillableProcessKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"of a script among others": amongOthers, "of a script that leads": nil} {
 		t.Run(claim, func(t *testing.T) {

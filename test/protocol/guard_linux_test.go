@@ -36,13 +36,13 @@ func fight(t *testing.T, binary string) (met bool) {
 
 var exists = helper.Exists
 
-func TestWithTheGuardNoTwoJobsRunAtOnce(t *testing.T) {
+func TestNoTwoJobsRunAtOnceWithTheGuard(t *testing.T) {
 	if fight(t, helper.Binary(t)) {
 		t.Error("two jobs met")
 	}
 }
 
-func TestWithoutTheGuardTwoJobsRunAtOnce(t *testing.T) {
+func TestTwoJobsRunAtOnceWithoutTheGuard(t *testing.T) {
 	const path, guard = "lib/lockdir/lockfile/active.go", "func (a *Active) Guard(wait time.Duration) error {\n"
 	text, err := os.ReadFile(filepath.Join(helper.Root(), path))
 	if err != nil || strings.Count(string(text), guard) != 1 {

@@ -87,7 +87,7 @@ func TestNoStateOfTheProtocolModelViolatesASafetyClaim(t *testing.T) {
 }
 
 // With three newcomers it takes more than a minute: only in the long form.
-func TestInTheModelAnAtomEventuallyBecomesAvailable(t *testing.T) {
+func TestAnAtomOfTheModelEventuallyBecomesAvailable(t *testing.T) {
 	newcomers := "-DN=2"
 	if os.Getenv("ADLOCK_SOAK") != "" {
 		newcomers = "-DN=3"
@@ -95,7 +95,7 @@ func TestInTheModelAnAtomEventuallyBecomesAvailable(t *testing.T) {
 	mustHold(t, verify(t, protocol, cycles, "-DCRON", newcomers))
 }
 
-func TestWithoutExpiryAHungOwnerKeepsTheAtomForEver(t *testing.T) {
+func TestAHungOwnerKeepsTheAtomForEverWithoutExpiry(t *testing.T) {
 	mustFail(t, verify(t, protocol, cycles, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
 }
 
@@ -176,7 +176,7 @@ func TestEachJobModelReplacesALockInSomeRun(t *testing.T) {
 	})
 }
 
-func TestInAStoreOnlyAnOwnerWithoutHeartbeatIsTakenForDead(t *testing.T) {
+func TestOnlyAStoreOwnerWithoutHeartbeatIsTakenForDead(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))

@@ -114,7 +114,7 @@ func TestOneOfAThousandHostsRunsInEachTick(t *testing.T) {
 }
 
 // If the clocks differ by more than documented, the promise does not hold. This shows that the test above can fail.
-func TestWithClocks15PeriodsApartATickRunsTwice(t *testing.T) {
+func TestATickRunsTwiceIfClocksAre15PeriodsApart(t *testing.T) {
 	c := newCrontabs(thousand, 15*period, 20*time.Second, 1)
 	c.play(ticks)
 	if _, twice := c.count(); twice == 0 {

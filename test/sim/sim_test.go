@@ -70,7 +70,7 @@ func TestASpinningJobRunsUntilAPersonStopsIt(t *testing.T) {
 	}
 }
 
-func TestAfterAStepInRuntimesAtMost3HealthyRunsAreEnded(t *testing.T) {
+func TestAtMost3HealthyRunsAreEndedAfterAStepInRuntimes(t *testing.T) {
 	for _, l := range loads {
 		// About one seed in a hundred exceeds this, and a soak plays that many.
 		if got := measured()[l.name][2]; l.step > 0 && got.worstAfterStep > 3 && os.Getenv("ADLOCK_SOAK") == "" {
@@ -85,7 +85,7 @@ func TestLearnedLimitsFollowSlowlyGrowingRuntimes(t *testing.T) {
 	}
 }
 
-func TestUnderEveryLoadMostRunsComplete(t *testing.T) {
+func TestMostRunsCompleteUnderEveryLoad(t *testing.T) {
 	for _, l := range loads {
 		got := measured()[l.name][2]
 		if got.share() < 0.6 || got.longest > 3*24*time.Hour {

@@ -124,7 +124,7 @@ func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, err
 	}
 }
 
-func TestAUserWhoCannotBeReadForAWhileLosesNoCount(t *testing.T) {
+func TestAUsersCountersAreKeptWhileItsFilesAreUnreadable(t *testing.T) {
 	whole := story.Day()
 	want := read(t, collectWith(t, whole, 24*time.Hour, Options{User: "u"}))
 	before := read(t, collectWith(t, whole, 12*time.Hour, Options{User: "u"}))

@@ -62,7 +62,7 @@ func job(t *testing.T, ifElapsed, expireAfter time.Duration, play func(*story.Jo
 	return build(t, s, 0, 24*time.Hour).atoms[0]
 }
 
-func TestAReportBeginsWithAtomsThatNeedAPerson(t *testing.T) {
+func TestAReportBeginsWithAtomsThatNeedAttention(t *testing.T) {
 	s := &story.Story{}
 	play := func(words string, play func(*story.Job)) { play(s.Job(words, 0, time.Hour)) }
 	play("a run well", func(j *story.Job) { j.Run(0, time.Minute, 0) })
@@ -115,7 +115,7 @@ func deniedFrom(after time.Duration, why string, n int, every time.Duration) fun
 	return func(at time.Duration) part { return denials(at+after, why, n, every) }
 }
 
-func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
+func TestAReportAdvisesOnlyIfTheHistoryGivesAReason(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	late := func(j *story.Job) {
 		j.Open(0)

@@ -154,7 +154,7 @@ func TestAnOpenRunIsDrawnToTheEndUnlessItIsLost(t *testing.T) {
 	}
 }
 
-func TestFromStartAndReplaceAreDrawnAsTheyCount(t *testing.T) {
+func TestTheTimelineFollowsTheOptionsFromStartAndReplace(t *testing.T) {
 	s := &story.Story{}
 	s.Job("replaced run x", 0, 0).Run(0, time.Hour, 0)
 	j := s.Job("a b c", 0, 0)

@@ -17,7 +17,7 @@ func TestAClockReadingOfAnotherBootIsRejected(t *testing.T) {
 }
 
 // Boottime counts the time for which the machine was suspended.
-func TestTheServersClockIsCarriedOnByBoottimeForAMinute(t *testing.T) {
+func TestTheServersClockIsExtrapolatedForAMinute(t *testing.T) {
 	unanswered, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := &Store{turn: make(chan struct{}, 1)}

@@ -180,7 +180,7 @@ func openedBy(t *testing.T, user int, path string) error {
 }
 
 // With umask 002 a user's directories are writable by the user's private group.
-func TestAParentMayBeWritableByItsOwnersGroupOrRoots(t *testing.T) {
+func TestAParentDirectoryMayBeWritableByItsOwnersGroupOrRoots(t *testing.T) {
 	need.Root(t)
 	const user, other = 4711, 4712
 	for owner, allowed := range map[[2]int]bool{

@@ -42,7 +42,7 @@ func TestANewLastLockRecordsNoCompletion(t *testing.T) {
 	}
 }
 
-func TestOnlyTimesInWholeSecondsMayBeASecondTooEarly(t *testing.T) {
+func TestOnlyFileTimesInWholeSecondsMayBeASecondTooEarly(t *testing.T) {
 	whole, fine := unix.Timespec{Sec: 5}, unix.Timespec{Sec: 5, Nsec: 1}
 	for _, c := range []struct {
 		mtime, ctime unix.Timespec

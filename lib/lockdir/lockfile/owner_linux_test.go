@@ -251,7 +251,7 @@ func TestALockIsWreckedOnlyIfCutOrZeroedBeforeThisBoot(t *testing.T) {
 	}
 }
 
-func TestALocksAgeIsByTheMonotonicClockWithinOneBoot(t *testing.T) {
+func TestALocksAgeFollowsTheMonotonicClockWithinOneBoot(t *testing.T) {
 	here, real := process.Here(), time.Unix(1_000_000, 0)
 	for _, c := range []struct {
 		boot    string

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { helper.Main(m) }
 
 const killed = 128 + 9
 
-func TestAfterACrashExactlyOneNewcomerAcquiresTheAtom(t *testing.T) {
+func TestExactlyOneNewcomerAcquiresTheAtomAfterACrash(t *testing.T) {
 	drawn := steps.Drawn(t)
 	for _, scenario := range steps.Scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
