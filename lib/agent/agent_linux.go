@@ -27,8 +27,8 @@ const (
 	name      = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
 )
 
-// Start starts the owner's agent and waits until it is ready. The greeting is shell assignments with the
-// paths of the agent's descriptors by which the script asks it.
+// Start starts the owner's agent and waits until it is ready. The greeting consists of shell assignments, with the
+// paths by which the script opens the agent's descriptors.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -71,7 +71,7 @@ func Main(answer Answerer) {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // goes to /dev/null if serve failed at its start
+		fault.Report(serve(answer)) // written to /dev/null if serve has failed early
 	}
 	os.Exit(fault.StatusSystem)
 }
@@ -90,7 +90,7 @@ type server struct {
 
 func serve(answer Answerer) error {
 	process.CloseInherited(3)
-	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
+	debug.SetGCPercent(50) // a small heap: 2 MiB between two collections
 	s := &server{answer: answer}
 	owner, err := s.attend(os.Args[1:])
 	if err != nil {
@@ -217,8 +217,8 @@ func (s *server) quietFor() time.Duration {
 	return process.Boottime() - time.Duration(s.at.Load())
 }
 
-// openPipes makes the pipes. The agent keeps the writing end of the questions open too, or it would read
-// the end of the pipe whenever the script does not have it open.
+// openPipes makes the pipes. The agent also keeps the writing end of the questions open: otherwise it would read the
+// end of the pipe whenever the script has not opened that end.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
@@ -257,7 +257,7 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent at a line that is no question: a waiting script reads the end of the pipe.
+// errNoQuestion ends the agent after a line that is no question: a waiting script then reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
 // reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.

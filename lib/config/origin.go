@@ -26,7 +26,7 @@ const (
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
-	order int    // the position among all lines of files: a later one wins
+	order int    // the position among all lines of files: the later line wins
 }
 
 // Origins records where each option was set, by its name, and decides which of two wins.
@@ -88,8 +88,8 @@ func (all Origins) Setting(options []Option) Option {
 	}}
 }
 
-// Configure sets options of the atom from the settings files, if they were set nowhere else. values returns
-// the options of `run`, whose setters check every line; it is not called if there is no file.
+// Configure sets those options of the atom from the settings files that were set nowhere else. values returns the
+// options of `run`, whose setters check every line; it is not called if there is no file.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

@@ -65,7 +65,7 @@ func (s *Settings) Options() []Option {
 	), HookOptions(s.Hook)...)
 }
 
-// notice is Duration, but makes 0 the least time that a record keeps: to a Request, 0 means that no notice is set.
+// notice is Duration, but turns 0 into the least time that a record keeps: in a Request, 0 means that no notice is set.
 func notice(to *time.Duration) func(string) error {
 	set := Duration(to)
 	return func(value string) error {
@@ -75,8 +75,8 @@ func notice(to *time.Duration) func(string) error {
 	}
 }
 
-// ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
-// locks. RefuseTick and Check refuse settings that have no effect on a lock without a command.
+// ScriptOptions returns options, and those by which adlock.sh passes on what a script has set for its locks. RefuseTick
+// and Check refuse settings that have no effect on a lock without a command.
 func (s *Settings) ScriptOptions(options []Option) []Option {
 	options = append(options, Bind("once-per", Text(&s.tick)), Bind("flock", Text(&s.flock)))
 	return append(options, s.From.Setting(options),
@@ -144,8 +144,8 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other or need another one. Without a wait, a --wait-elapsed
-// that is from a file, or weaker than --wait 0, is dropped.
+// Check refuses settings that contradict each other or need another one. Without a wait, it drops a --wait-elapsed that
+// is from a file, or weaker than --wait 0.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
@@ -210,7 +210,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil { // the value is the environment's: bad lines of files are ignored
+	if err != nil { // from the environment, as bad lines of files are ignored
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)
@@ -301,7 +301,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// ShouldReport is false for the error of an owner that is being ended by force: locker.Recorder prints it.
+// ShouldReport is false for the error of an owner that is being ended by force, as locker.Recorder prints that error.
 func ShouldReport(err error) bool { return !locker.IsEnded(err) }
 
 func HookOptions(h *hook.Hook) []Option {
