@@ -33,7 +33,7 @@ type Option struct {
 	// variables apply to one lock, and Environment removes them.
 	Inherited bool
 
-	Where Where // where it may stand in a settings file
+	Where Where // where the setting may stand in a settings file
 }
 
 var ErrHelp = errors.New("help") // for --help: the caller prints the help
