@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // longest bounds the object in a message, in bytes (PATH_MAX): an operand can be as long as a command line.
 const longest = 4096
 
-// reason returns only the operation and the cause of a *fs.PathError: the object already names its path.
+// reason returns only the operation and the cause of a *fs.PathError, as the object already names its path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -103,7 +103,7 @@ func OnQuit() {
 	}()
 }
 
-// Untold is an error that concerns a dead process only, or has already been reported: Report does not print it.
+// Untold is an error that only concerns a dead process, or has already been reported. Report does not print it.
 type Untold struct{ Err error }
 
 func (u Untold) Error() string { return u.Err.Error() }
@@ -142,7 +142,7 @@ func writable() bool {
 	return n > 0 || err == unix.EINTR
 }
 
-// OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
+// OneLine makes one line of the text of an error. That of errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // Listed joins up to most of the names by commas, and counts the rest.
@@ -153,12 +153,12 @@ func Listed(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// Quoted returns text quoted, so that a shell reads it as one word.
+// Quoted returns text in quotes, so that a shell reads it as one word.
 func Quoted(text string) string {
-	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // with ReplaceAll it would be inlined, and the helper larger
+	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // ReplaceAll would make Quoted small enough to be inlined, and the helper larger
 }
 
-// Plain returns text with '?' for each character that does not print, so that no name moves the cursor.
+// Plain returns text with '?' for each character that does not print, so that no text moves the cursor.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {
