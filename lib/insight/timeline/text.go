@@ -80,7 +80,7 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// row returns the text of the cells: one escape sequence for each stretch of a colour, no spaces at the end.
+// row returns the text of the cells, with one escape sequence for each stretch of a colour and no spaces at the end.
 func (t Text) row(cells []cell) string {
 	end := len(cells)
 	for end > 0 && cells[end-1].glyph == ' ' {
