@@ -42,7 +42,7 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front  *os.File // the connection to `adlock hold`, for a lost atom; nil: a script asked
+	front  *os.File // the connection to `adlock hold`, which is told if the atom is lost; nil: a script asked
 	asker  net.Conn // the connection to the process that asked for the release; nil: none
 	status runlog.Opt[int]
 	untold bool // the release did not say how the run went
@@ -209,7 +209,7 @@ func (h *holder) listen(asked chan<- bool) {
 	for {
 		line, err := h.socket.Accept()
 		if err != nil {
-			time.Sleep(time.Second) // no descriptor is free
+			time.Sleep(time.Second) // probably no descriptor is free
 			continue
 		}
 		go func() { // so that a stopped process does not block the others

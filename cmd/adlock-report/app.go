@@ -65,7 +65,7 @@ func carryOut(p *config.Program, args []string) {
 			}
 			return cli.ShowAppHelp(c)
 		},
-		ExitErrHandler: func(*cli.Context, error) {}, // reported below, in one line
+		ExitErrHandler: func(*cli.Context, error) {}, // errors are reported below, in one line
 	}
 	for i := range p.Verbs {
 		app.Commands = append(app.Commands, commandOf(p, &p.Verbs[i], args))

@@ -45,7 +45,7 @@ type account struct {
 
 	seen     []runlog.Event // the events of another user; nil: the user is this process's, whose runlog may be read again
 	omitted  int            // atoms that were not read, or are not shown
-	troubles []error        // for what could not be read
+	troubles []error        // errors about what could not be read
 
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
@@ -79,7 +79,7 @@ type answer[T any] struct {
 	value    T       // its zero value if the lock directory could not be read
 	there    bool    // there is a lock directory
 	whole    bool    // the query is the whole name of one of the user's atoms
-	troubles []error // for what could not be read
+	troubles []error // errors about what could not be read
 }
 
 // everyone calls see for root, and for each user of this machine with a lock directory. It does so with that user's

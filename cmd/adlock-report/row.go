@@ -237,8 +237,8 @@ func (r *row) host() string {
 
 func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + sysfile.UserName(uid) }
 
-// userName is the name of a user of this system; "" if it cannot be found, like users of a
-// directory service: a program without cgo reads only /etc/passwd.
+// userName is the name of a user of this system; "" if it cannot be found. A program without cgo reads only
+// /etc/passwd, and so finds no user of a directory service.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

@@ -164,7 +164,7 @@ type query struct {
 	now          time.Time
 	since, until runlog.Opt[time.Time]
 	atom         string
-	kinds        []runlog.Kind // of events; none: all
+	kinds        []runlog.Kind // the kinds of events to show; none: all
 	reset        string        // the atom whose learned limits are to be forgotten
 	why          string        // the reason of a pause
 	check        string        // the file of --check

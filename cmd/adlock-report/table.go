@@ -245,7 +245,7 @@ func (r *row) owner() string {
 		return "?"
 	}
 	owner := ofUser(r.Owner, r.UID)
-	if r.user != "" { // the user has a column
+	if r.user != "" { // another column has the user
 		owner = strconv.Itoa(r.Owner)
 	}
 	if r.Node != "" {

@@ -204,8 +204,8 @@ func isFiledForAll(variable string) bool {
 	return filed.Value != "" && !strings.Contains(filed.From.Word, config.OwnFile+":") // other users do not read the caller's own file
 }
 
-// isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the
-// user's own); false for root, for an unknown user, and if the caller may not look there.
+// isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the user's own). It
+// is false for root and for an unknown user, and if the caller may not look there.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {

@@ -108,7 +108,7 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 	}
 	defer dir.Close()
 	rec, err := config.RecorderOf(path, r.Name.Host(), h)
-	if err != nil { // the lock is released all the same, without an event
+	if err != nil { // the lock is released even so, but without an event
 		fault.Report(err)
 	} else {
 		rec.Log.Checked()

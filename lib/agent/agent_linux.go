@@ -82,7 +82,7 @@ type server struct {
 	last    int          // the number of the question that was answered last
 	steps   atomic.Int64 // grows by one before each answer and after it: odd while the agent is at work
 	at      atomic.Int64 // process.Boottime of the last step
-	null    int          // descriptor of /dev/null; those below are descriptors, too
+	null    int          // descriptor of /dev/null; the fields below are descriptors, too
 	sign    int          // open at /proc/OWNER until the agent is about to leave
 	answers int
 	said    int // the reading end of the pipe that is this process's standard error
@@ -188,8 +188,8 @@ var (
 	parting = 2 * time.Second
 )
 
-// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign
-// first: a script that has found it open may still ask; one that finds it closed starts another agent.
+// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign first. A
+// script that has found the sign open may still ask; one that finds it closed starts another agent.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -212,7 +212,7 @@ func (s *server) patience() time.Duration {
 
 func (s *server) quietFor() time.Duration {
 	if s.steps.Load()%2 == 1 {
-		return 0 // a request is being answered
+		return 0 // a question is being answered
 	}
 	return process.Boottime() - time.Duration(s.at.Load())
 }

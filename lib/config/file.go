@@ -279,7 +279,7 @@ func UnknownSetting(variable string, is func(*Option) bool) error {
 	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// NearestSetting returns the setting that a mistyped variable was meant to be, if is() is true for it; "": none.
+// NearestSetting returns the setting that a mistyped variable was meant to be, if is() is true for it, else "".
 func NearestSetting(variable string, is func(*Option) bool) string {
 	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
 	if meant == "" {
@@ -307,7 +307,7 @@ func bareNames(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// misplaced returns why a setting must not be in that section, or must not have that value; "": it may.
+// misplaced returns why a setting must not be in that section, or must not have that value; "" if it may.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
@@ -338,8 +338,8 @@ func (f *File) mistake(at, text string, inLocation bool) {
 	}
 }
 
-// rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME,
-// 2 for NAME itself or what --name calls it; below 0 if the section does not concern the atom.
+// rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for NAME
+// itself or what --name calls it. It is below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {

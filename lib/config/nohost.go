@@ -20,7 +20,7 @@ const toldHosts = "told.host"
 // TellNoHost warns once for each store (each time if dir is missing or refused) that no host is set for its locks.
 func TellNoHost(dir, store string) {
 	told := toldIn(dir, toldHosts)
-	known, _ := os.ReadFile(told) // there is none before the first warning
+	known, _ := os.ReadFile(told) // the file does not exist before the first warning
 	if slices.Contains(strings.Split(string(known), "\n"), store) {
 		return
 	}

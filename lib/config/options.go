@@ -19,7 +19,7 @@ import (
 type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
-	Env   string // the variable that sets it too; "": none
+	Env   string // the variable that sets the option, too; "": none
 	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
 
@@ -247,7 +247,7 @@ func Environment() []string {
 	})
 }
 
-// Find returns the option that an argument names, also one with =VALUE; nil: none.
+// Find returns the option that an argument names, also one with =VALUE; nil if there is none.
 func Find(options []Option, arg string) *Option {
 	arg, _, _ = strings.Cut(arg, "=")
 	long, isLong := strings.CutPrefix(arg, "--")
@@ -315,7 +315,7 @@ const (
 	longestPeriod  = 10 * 365 * 24 * time.Hour
 )
 
-// Period sets the length of ticks; 0: no ticks.
+// Period sets the length of ticks; 0 means no ticks.
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration

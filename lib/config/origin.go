@@ -22,7 +22,6 @@ const (
 	OnCommandLine
 )
 
-// Origin is where an option was set.
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
@@ -54,7 +53,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file; "": it was not set.
+// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file. It returns "" if it was not set.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {

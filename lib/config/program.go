@@ -11,12 +11,12 @@ import (
 )
 
 type Program struct {
-	Name  string // the name by which it was called
+	Name  string // the name by which the program was called
 	Does  string
 	Verbs []Verb
 	Notes string // the end of the help
 
-	// IsCommand reports whether an unknown verb is a command: then the user forgot `run`. nil: not checked.
+	// IsCommand reports whether an unknown verb is a command, so that the user has forgotten `run`; nil: not checked.
 	IsCommand func(word string) bool
 
 	// Meant returns the verb that an unknown word, such as "unlock", stands for, else ""; nil: not checked.
@@ -27,7 +27,7 @@ type Verb struct {
 	Name    string
 	Does    string // "": a verb for adlock.sh, which no help lists
 	Owned   bool   // the first argument must be --owner, or a person's shell could become an owner
-	Args    string // its arguments besides options; "": none
+	Args    string // the arguments besides options; "": none
 	Options func() []Option
 	More    func() []List // further lists for its help
 

@@ -122,7 +122,7 @@ func (s *Settings) checkSemaphore() error {
 		name string
 		set  bool
 	}{
-		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // also by --replace
+		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // --replace sets this, too
 	} {
 		if o.set && !s.From.IsFiled(o.name) {
 			return fault.New(fault.Usage, cmp.Or(s.From.Name(o.name), "--"+o.name), "cannot go with --slots of one name: the runs share the lock")
@@ -248,8 +248,8 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir; "":
-// no warning, or the runlog cannot be read.
+// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir. It returns ""
+// if there is no warning, or the runlog cannot be read.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {
@@ -258,7 +258,7 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep returns what to do about a denial, by options or, for a script, variables; "": nothing.
+// nextStep returns what to do about a denial, by options or, for a script, variables; "" if there is nothing to do.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {

@@ -63,8 +63,8 @@ func valueEnd(rest, word string, from int) int {
 	return from + wordEnd(rest[from:], open)
 }
 
-// secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the
-// shell's word ends). before is the word before it; joins is true if this word or an earlier one is of joiners.
+// secretIn returns where in a word a password begins (below 0 without one) and where it ends (below 0: where the
+// shell's word ends). before is the preceding word. joins is true if this word or an earlier one is of joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

@@ -99,7 +99,7 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that goes on after the command's shell has ended; "": none.
+// Background returns a part of a command that continues after the command's shell has ended; "" if there is none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
@@ -121,7 +121,7 @@ func (t *text) background() (part string) {
 		if n, is := n.(*syntax.Stmt); is && n.Background && part == "" {
 			part = strings.TrimSpace(t.command[n.Pos().Offset():n.End().Offset()])
 		}
-		_, waited := n.(*syntax.CmdSubst) // the shell waits for its output
+		_, waited := n.(*syntax.CmdSubst) // the shell waits for the output of a substitution
 		return !waited
 	})
 	if slices.ContainsFunc(t.calls, func(words []string) bool { return words[0] == "wait" }) {
@@ -149,7 +149,7 @@ var detaching = map[string]*regexp.Regexp{
 	"start-stop-daemon": regexp.MustCompile(`(^| )-(\w*b\w*|-background)( |$)`),
 }
 
-// Detached returns the program in a command that puts its job into the background; "": none.
+// Detached returns the program in a command that puts its job into the background; "" if there is none.
 func Detached(command string) (program string) {
 	for _, t := range textsIn(command, anyShells) {
 		for _, words := range t.calls {

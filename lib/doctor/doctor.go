@@ -30,7 +30,7 @@ type Finding struct {
 	Grade Grade
 	What  string
 	Text  string // the state, or what is wrong with it
-	Cure  string // "": nothing is wrong, or the text says it
+	Cure  string // "": nothing is wrong, or Text has the cure
 }
 
 func (f Finding) String() string {

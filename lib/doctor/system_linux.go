@@ -28,7 +28,7 @@ func freeSpace(path string, least int64, variable string) []Finding {
 	}
 	bytes := st.Bavail * uint64(st.Bsize)
 	text := strconv.FormatUint(bytes>>20, 10) + " MiB"
-	if st.Files > 0 { // btrfs does not count them
+	if st.Files > 0 { // btrfs does not count files
 		text += " and " + strconv.FormatUint(st.Ffree, 10) + " files"
 	}
 	switch {

@@ -20,7 +20,7 @@ import (
 type Kind int
 
 const (
-	System        Kind = iota // a system call failed; and errors without another kind
+	System        Kind = iota // a system call failed, or the error has no other kind
 	Usage                     // the command line or a setting is wrong
 	Unavailable               // a part that is needed is missing or unreachable
 	CannotCreate              // a directory or file cannot be created
@@ -28,14 +28,14 @@ const (
 	Denied                    // busy, too-soon, full, lost: try again later
 	NotPermitted              // not permitted, or stuck
 	NoCommand                 // there is no such command
-	NotRunnable               // the command is there and cannot be run
+	NotRunnable               // the command exists, but cannot be run
 	Misconfigured             // a settings file is wrong about where locks are
 )
 
 // Error is an error about one object, shown in one line: "object: reason".
 type Error struct {
 	Kind   Kind
-	Object string // the file, option or process that it concerns
+	Object string // the file, option or process that the error concerns
 	Err    error  // the reason, with the operating system's message if it has one
 }
 
@@ -112,8 +112,8 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn prints a warning to standard error, as Report prints an error.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
-// error. It does not use os.Stderr: after the reader has gone, that would end this process by SIGPIPE.
+// Report writes err to standard error as the one line "adlock: object: reason". It does not print an Untold error. It
+// does not use os.Stderr, as a write there after the reader has gone would end this process by SIGPIPE.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {

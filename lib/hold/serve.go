@@ -50,7 +50,7 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	}
 	status, understood := parseRelease(line)
 	if !understood {
-		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // if the program is gone, the end of the input shows it
+		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // if the program is gone, the end of the input shows that
 		return ending{}, false
 	}
 	return ending{status: status}, true

@@ -40,9 +40,9 @@ const (
 // Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
-	Runs    bool     // call it for Start and Success too
+	Runs    bool     // start the hook for Start and Success, too
 	Syslog  bool     // write events to the system's log as well, except Start and Success
-	Env     []string // its environment, without the event's variables; nil: this process's
+	Env     []string // the hook's environment, without the event's variables; nil: this process's
 
 	mu   sync.Mutex
 	held bool
@@ -112,8 +112,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	}
 }
 
-// Environment returns Env, else this process's environment, without some variables: ADLOCK_HOOK…, as the hook's locks
-// would call it again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers.
+// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK…, as the hook's locks could call the
+// hook again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

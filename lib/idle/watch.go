@@ -124,7 +124,7 @@ func figures(members []process.Entry) []Figures {
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
 // earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
-	const tries = 10 // others may make and remove the file meanwhile
+	const tries = 10 // other newcomers may make and remove the file meanwhile
 	for range tries {
 		fd, err := open(dir, name, unix.O_CREAT|unix.O_EXCL)
 		fresh := err == nil

@@ -15,7 +15,7 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired, but could not be ended
 }
 
-// IsDenial reports whether e denies a request. An owner logs a stuck event with a token, about its own job.
+// IsDenial reports whether e denies a request. A stuck event with a token does not: its owner tells of its own job.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }

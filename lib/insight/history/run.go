@@ -48,7 +48,7 @@ type Run struct {
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
 	FromStart              bool                      // IfElapsed counts from Start
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; an expire event sets ExpireAfter to the limit in force
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's limits; an expire event sets ExpireAfter to the limit in force
 
 	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
 	stopped bool      // there is a stop event

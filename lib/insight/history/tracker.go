@@ -43,13 +43,13 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {
-			if r.expired = true; e.ExpireAfter.Value > 0 { // 0: of a newcomer with --replace
+			if r.expired = true; e.ExpireAfter.Value > 0 { // a newcomer with --replace logs 0
 				r.ExpireAfter = e.ExpireAfter
 			}
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
-			r.expired = false // the newcomer could not end it: if it fails later, it was not ended by force
+			r.expired = false // the newcomer could not end the run: if it fails later, that was not by force
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {
@@ -76,7 +76,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf returns an event's atom; nil: unknown. An owner that found its lock gone may log only the token.
+// atomOf returns an event's atom; nil if it is unknown. An owner that found its lock gone may log only the token.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]

@@ -12,7 +12,7 @@ import (
 )
 
 type advice struct {
-	Kind string `json:"kind"` // what it is about, for programs
+	Kind string `json:"kind"` // the subject, for programs
 	Text string `json:"text"` // for people
 }
 

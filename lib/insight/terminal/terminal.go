@@ -28,7 +28,7 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is the largest width of a line on f; 0: no limit, as in a file or a mail if $COLUMNS is not set.
+// Limit is the largest width of a line on f; 0 means no limit, as in a file or a mail if $COLUMNS is not set.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -47,7 +47,7 @@ func Unicode() bool {
 	return false
 }
 
-// Paint colours text; false: it leaves the text as it is.
+// Paint colours text if it is true, and otherwise leaves the text as it is.
 type Paint bool
 
 // Colours is the Paint for f: true only on a terminal that has colour, and not with NO_COLOR (no-color.org).
