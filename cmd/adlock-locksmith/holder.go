@@ -99,7 +99,7 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	h.Request.End = h.end
 	answered := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, asker) // it returns once the asker, which sends nothing, is gone or has given up
+		_, _ = io.Copy(io.Discard, asker) // Copy returns once the asker, which sends nothing, is gone or has given up
 		select {
 		case <-answered:
 		default:

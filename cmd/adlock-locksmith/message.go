@@ -9,7 +9,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// message is what a holder sends to the process that asked: one JSON object for each message.
+// message is what a holder sends to its asker: one JSON object for each message.
 type message struct {
 	Waits bool // not the answer yet: the holder waits for the process Blocker on Node, or still tries to release
 	Lost  bool // sent after the answer: the lock is lost, and the program is being ended

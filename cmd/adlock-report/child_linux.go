@@ -23,7 +23,7 @@ const childName = "adlock: all users"
 // parent is the pipe to the parent process; nil if this process is not the child.
 var parent *os.File
 
-// init keeps this goroutine on its thread: the child is killed when the thread that started it ends (Pdeathsig).
+// init keeps to the main thread, as the child is killed when the thread that started it ends (Pdeathsig).
 func init() { runtime.LockOSThread() }
 
 func childMain() {

@@ -210,7 +210,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil { // from the environment, as bad lines of files are ignored
+	if err != nil { // the value is from the environment, as bad lines of files are ignored
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)

@@ -11,8 +11,8 @@ import (
 
 const longestBase = 40
 
-// NameOf returns the name of a command's lock, and the command as an atom.Atom keeps it. The name is BASE-SUM: for
-// people, the program that the command is about, and then the cksum of the command.
+// NameOf returns the name of a command's lock, and the command as an atom.Atom keeps it. The name is BASE-SUM: the
+// program that the command is about (for people), and the cksum of the command.
 func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }

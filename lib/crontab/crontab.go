@@ -89,8 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// continues reports whether a line, but no comment, ends in an unescaped backslash. cron does not join it with the
-// next.
+// continues reports whether a line (no comment) ends in an unescaped backslash. cron does not join it with the next.
 func (l *Line) continues() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1

@@ -8,7 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron first tries to read each line so, with any NAME (load_env of vixie-cron).
+// variable matches a line NAME = VALUE. cron first tries to read each line so, with any NAME (vixie-cron's load_env).
 var variable = regexp.MustCompile(`^[ \t]*("[^"=]+"|'[^'=]+'|[^\s"'=][^\s=]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {

@@ -46,7 +46,7 @@ func (n names) add(l *Line, j candidate) {
 	}
 }
 
-// collision returns why a job cannot have its name, as another job has it; "" if none has.
+// collision returns why a job cannot have its name, which another job has; "" if it can.
 func (n names) collision(j candidate) string {
 	for _, other := range n[j.name] {
 		if other.identity != j.identity {

@@ -75,7 +75,7 @@ func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure strin
 	return "", ""
 }
 
-// sameAs returns a test whether a path leads to the same file, as one spool may be a link to another.
+// sameAs returns a function that reports whether a path leads to the same file, as one spool may be a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)

@@ -13,7 +13,7 @@ type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // the job starts once, when cron starts; Shortest is 0
 
-	Shortest time.Duration // the shortest time between two starts, without summer time; 0 if the job never starts (30 February)
+	Shortest time.Duration // shortest time between starts, without summer time; 0 if the job never starts (30 February)
 }
 
 // macros are in lower case only, as cron knows them.
@@ -191,7 +191,7 @@ func shortest(sets [5]set, both bool) time.Duration {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) { // two calendar cycles of 28 years, as a date may occur only once a cycle
+var calendar = sync.OnceValue(func() (dates []date) { // two cycles of 28 years, as a date may occur only once a cycle
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}

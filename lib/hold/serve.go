@@ -50,7 +50,7 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	}
 	status, understood := parseRelease(line)
 	if !understood {
-		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // if the program is gone, the end of the input shows that
+		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // if the program is gone, the end of the input shows it
 		return ending{}, false
 	}
 	return ending{status: status}, true
@@ -127,7 +127,7 @@ func (h *holding) ownersEnd() <-chan struct{} {
 }
 
 // awaitRest waits until the owner is dead and nothing of its job remains. If this process could not leave the owner's
-// session (stepAside), it would wait for itself: awaitRest returns false, and a newcomer reclaims the lock.
+// session (stepAside), it would wait for itself: then awaitRest returns false, and a newcomer reclaims the lock.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, _ := unix.Getsid(0); session == h.Request.Owner.PID {

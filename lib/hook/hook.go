@@ -58,8 +58,8 @@ type Event struct {
 	runlog.Event
 }
 
-// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success it only starts the hook, and only with Runs. If that fails, the error is noted in log or else printed.
+// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start and Success
+// it only starts the hook, and only with Runs. If the hook cannot be started, that is noted in log or else printed.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -112,8 +112,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	}
 }
 
-// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK…, as the hook's locks could call the
-// hook again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers alone.
+// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK… (the hook's locks could call the hook
+// again), ADLOCK_MARK (the hook is no part of the job), and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

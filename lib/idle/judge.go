@@ -99,7 +99,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		if float64(m.Faults-before.Faults) > spareFaults*minutes(over) {
 			note(m, "has forked, or taken memory")
 		}
-		if m.Ignores && m.Switches != before.Switches { // without a context switch the process has not run, and so has started nothing
+		if m.Ignores && m.Switches != before.Switches { // without a context switch, it has not run and so has started nothing
 			note(m, "has run, and ignores SIGCHLD: what it started cannot be known")
 		}
 	}

@@ -1,10 +1,10 @@
 // Package idle finds out whether a job works, by watching what its processes do for a while. A limit that was learned
 // from runtimes alone cannot tell a long run from one that hangs; a watch can.
 //
-// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced. It works if
-// a member has read or written, was started or has ended, or a child of a member has ended. It works if a member
-// takes more processor time or page faults (a fork causes them) than a language runtime that only waits. It counts
-// as working, too, if a member has run and ignores SIGCHLD, as its children leave no trace, or cannot be read.
+// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced. It works if a
+// member has read or written, was started or has ended, or a child of a member has ended. It works if a member takes
+// more processor time or page faults (a fork causes them) than a language runtime that only waits. It also counts as
+// working if a member cannot be read, or has run and ignores SIGCHLD, as its children then leave no trace.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or

@@ -15,7 +15,7 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired, but could not be ended
 }
 
-// IsDenial reports whether e denies a request. A stuck event with a token does not: its owner tells of its own job.
+// IsDenial reports whether e denies a request. A stuck event with a token does not: an owner logs it about its own job.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }

@@ -15,7 +15,7 @@ type Outcome int
 
 const (
 	Running   Outcome = iota // the run is not known to have ended
-	Succeeded                // released, with status 0 or without a status, as a script that fails does not reach its release
+	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
@@ -48,7 +48,7 @@ type Run struct {
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
 	FromStart              bool                      // IfElapsed counts from Start
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's limits; an expire event sets ExpireAfter to the limit in force
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's; an expire event sets ExpireAfter to the limit in force
 
 	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
 	stopped bool      // there is a stop event

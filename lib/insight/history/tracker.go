@@ -49,7 +49,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
-			r.expired = false // the newcomer could not end the run: if it fails later, that was not by force
+			r.expired = false // the newcomer could not end the run: if the run fails later, it was not ended by force
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {

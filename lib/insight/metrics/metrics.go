@@ -226,8 +226,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted, without those by a person (cleared, stopped) and jobs that were not
-// run.
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped), nor jobs that did not run.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

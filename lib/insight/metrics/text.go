@@ -46,7 +46,7 @@ func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted leaves out retired and unrequested atoms, and duplicate labels (but one of them), which Prometheus refuses.
+// sorted leaves out retired and unrequested atoms, and all but one with equal labels, as Prometheus refuses duplicates.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {

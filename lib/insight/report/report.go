@@ -52,7 +52,7 @@ type summary struct {
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often a run was reported as overdue
 	overdueFor     time.Duration
-	overdueLimited bool // an ExpireAfter was in force at the last report
+	overdueLimited bool // an ExpireAfter was in force at the last overdue event
 	series         series
 }
 
