@@ -97,7 +97,7 @@ func (a Atom) CheckFound(object string, found Atom) error {
 	is, wanted := found.String(), a.String()
 	command := found.Command
 	switch found.Command = a.Command; {
-	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // found is not known
+	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // found is unknown
 		return nil
 	case found == a:
 		return fault.New(fault.System, object, "is the lock of another command with the same name and sum, "+a.Operand+" (to see that command: adlock status)")
