@@ -9,7 +9,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// clear is `adlock clear` if the locks are in a store. The program adlock has read the options.
+// clear is `adlock clear` if the locks are in a store. The program adlock has parsed the options.
 func clear(words []string) (int, error) {
 	fault.OnQuit()
 	smith, err := askStore()
@@ -39,7 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock (of the first reader if only readers hold it); an empty one: no such lock.
+// lockFound returns the view of the lock (the first reader's if only readers hold it), empty if there is no such lock.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {

@@ -42,8 +42,8 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front  *os.File // reports to `adlock hold` when the atom is lost; nil: a script asked
-	asker  net.Conn // the process that requested the release; nil: none
+	front  *os.File // the connection to `adlock hold`, which is told if the atom is lost; nil: a script asked
+	asker  net.Conn // the connection to the process that asked for the release; nil: none
 	status runlog.Opt[int]
 	untold bool // the release did not say how the run went
 	retry  bool // the run does not count for IfElapsed: it failed with --retry-failed, or the owner withdraws it
@@ -99,7 +99,7 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	h.Request.End = h.end
 	answered := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, asker) // the asker sends nothing: once this returns, it is gone or has given up
+		_, _ = io.Copy(io.Discard, asker) // Copy returns once the asker, which sends nothing, is gone or has given up
 		select {
 		case <-answered:
 		default:
@@ -112,8 +112,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that reports to the asker which process the holder waits for. It does so only if
-// that has changed: many messages to a stopped asker would fill the socket, and block the holder.
+// sayWaiting returns a function that reports to the asker which process the holder waits for. The function reports
+// only changes: many messages to a stopped asker would fill the socket, and block the holder.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {
@@ -209,10 +209,10 @@ func (h *holder) listen(asked chan<- bool) {
 	for {
 		line, err := h.socket.Accept()
 		if err != nil {
-			time.Sleep(time.Second) // no descriptor is free
+			time.Sleep(time.Second) // probably no descriptor is free
 			continue
 		}
-		go func() { // a process that is stopped while it asks holds up no other
+		go func() { // so that a stopped process does not block the others
 			var w wish
 			if json.NewDecoder(line).Decode(&w) != nil {
 				line.Close()
@@ -243,7 +243,7 @@ func (h *holder) release(r locker.ReleaseRequest) error {
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
 }
 
-// await returns the result of the release, and tells the asker meanwhile that the holder still tries.
+// await returns the result of the release. Until then it tells the asker that the holder still tries.
 func (h *holder) await(done <-chan error) error {
 	for {
 		select {

@@ -57,7 +57,7 @@ func rootPaths() (err error) {
 	return err
 }
 
-// absolute is filepath.Abs, but leaves ".." in place (config.Split).
+// absolute is filepath.Abs, but leaves ".." in place (see config.Split).
 func absolute(path string) (string, error) {
 	if strings.HasPrefix(path, "/") {
 		return path, nil
@@ -89,8 +89,8 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// giveUp waits for input from the asker, or for its end. Then it hangs up, so that the holder stops waiting, and returns
-// true; the caller must still read the holder's answer. It returns false once answered is closed.
+// giveUp waits until the asker writes or exits. Then it hangs up, so that the holder stops waiting, and returns true;
+// the caller must still read the holder's answer. It returns false once answered is closed.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
 	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}
@@ -115,7 +115,7 @@ func hangUp(line *os.File) {
 	}
 }
 
-// listen sends to lost why the program is ended: by the holder or, once the holder is gone, by its watchdog.
+// listen sends the reason to lost when the holder, or its watchdog once the holder is gone, ends the program.
 func (k *keeper) listen(said *json.Decoder) {
 	var m message
 	switch err := said.Decode(&m); {
@@ -126,7 +126,7 @@ func (k *keeper) listen(said *json.Decoder) {
 	}
 }
 
-// Release asks the holder to release. If the owner is dead (Again), the holder may have done so by itself.
+// Release asks the holder to release the atom. If the owner is dead (Again), the holder may already have released it.
 func (k *keeper) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {

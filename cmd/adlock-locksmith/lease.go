@@ -76,8 +76,8 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	return h.DirectoryOf(rest[0])
 }
 
-// takeLease acquires the atom for the asking script and leaves a holder behind. That process keeps up the lease and
-// watches the script. It releases the atom when the script asks for it or is gone.
+// takeLease acquires the atom for the calling script and leaves a holder behind. The holder renews the lease and
+// watches the script. It releases the atom when the script asks for that or is gone.
 func takeLease(args []string) (int, error) {
 	h := newLease()
 	dir, err := h.parse(args)
@@ -98,7 +98,7 @@ func takeLease(args []string) (int, error) {
 	outcome, err := readAnswer(json.NewDecoder(line), func(o locker.Outcome) { wait.Show(&h.Request, o) })
 	h.Request.Line.Clear()
 	if own, failed := sysfile.NodeName(); failed == nil && own == h.Request.Atom.Host && os.Getenv("ADLOCK_HOST") == "" {
-		config.TellNoHost(dir, h.Store) // the library always names a host
+		config.TellNoHost(dir, h.Store) // adlock.sh passes a host even if none is set
 	}
 	if err != nil && owner.Life() == process.Dead {
 		err = fault.Untold{Err: err}
@@ -113,7 +113,7 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line. If it is closed before the answer, the holder gives up.
+// startHolder starts the holder, which answers on line. If line is closed before the answer, the holder gives up.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	if err = rootPaths(); err != nil {
 		return nil, fault.Wrap("holder", err)
@@ -161,7 +161,7 @@ func release(args []string) (int, error) {
 	dir, _ := config.Split(rest[0])
 	line, err := dial(dir, token)
 	if err != nil && (again || withdraw) {
-		return 0, nil // the holder has released the lock, or the lease will run out
+		return 0, nil // the holder has released the lock, or the lease will expire
 	}
 	if err != nil {
 		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
@@ -191,7 +191,7 @@ type wish struct {
 	Untold  bool
 }
 
-// isToken reports whether text has only the characters of a token: then it is no path.
+// isToken reports whether text has only the characters of a token, so that it cannot be a path.
 func isToken(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789abcdef") == ""
 }

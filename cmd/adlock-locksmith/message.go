@@ -9,10 +9,10 @@ import (
 	"adlock/lib/locker"
 )
 
-// message is what a holder sends to the process that asked, one JSON object each.
+// message is what a holder sends to its asker: one JSON object for each message.
 type message struct {
-	Waits bool // the answer follows: the holder waits for the process Blocker on Node, or to release the lock
-	Lost  bool // after the answer: the program has to end
+	Waits bool // not the answer yet: the holder waits for the process Blocker on Node, or still tries to release
+	Lost  bool // sent after the answer: the lock is lost, and the program is being ended
 
 	Verdict      locker.Verdict   `json:",omitempty"`
 	Reason       string           `json:",omitempty"`

@@ -56,7 +56,7 @@ func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
 	return l, err
 }
 
-// stores has, for each of config.Schemes, the function that opens such a store, and the variables of its files.
+// stores has, for each of config.Schemes, the function that opens such a store, and the variables that name its files.
 var stores = map[string]struct {
 	open  func(address string) (lease.Store, error)
 	files []string
@@ -79,7 +79,7 @@ func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker
 	return l, err
 }
 
-// recorderIn returns the recorder of a host (a canonical name), and makes the lock directory at path.
+// recorderIn returns the recorder of a host (a canonical name), and creates the lock directory at path.
 func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir, err := lockfile.Create(path)
 	if err != nil {

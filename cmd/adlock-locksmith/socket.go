@@ -12,7 +12,7 @@ import (
 // dial connects to the holder of the acquisition. It changes the working directory to the lock directory: the
 // path of a socket may have little more than 100 bytes (unix(7)).
 func dial(dir, token string) (net.Conn, error) {
-	d, err := lockfile.Open(dir) // checked: only this user's holders are there
+	d, err := lockfile.Open(dir) // Open has checked that only this user's holders can be there
 	if err != nil {
 		return nil, err
 	}

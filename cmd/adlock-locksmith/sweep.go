@@ -14,12 +14,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is how old a holder's file must be to be removed: a new holder may not listen yet.
+// sweepAfter is the age from which a holder's file may be removed: a new holder may not be listening yet.
 const sweepAfter = time.Minute
 
-// sweep removes what killed holders have left in the directory, if it is older than sweepAfter: sockets without a
-// listener, and files whose token no listening holder has. The working directory of this process must be that
-// directory. Files that cannot be removed are left to the next sweep.
+// sweep removes files that killed holders left in the directory at least sweepAfter ago: sockets without a listener,
+// and files whose token no listening holder has. The working directory of this process must be that directory. If a
+// file cannot be removed, the next sweep tries again.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
 	listening := ""
@@ -47,7 +47,7 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens reports whether a process may listen at a socket. A holder ignores a connection without a message.
+// listens reports whether a process may be listening at a socket. A holder ignores a connection without a message.
 func listens(socket string) bool {
 	line, err := net.Dial("unix", socket)
 	if err == nil {

@@ -22,7 +22,7 @@ type verb struct {
 	args      bool       // the verb takes NAMEs, FILEs or USERs
 	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
-	visits    bool       // run by root, it reads files of other users, in a child process
+	visits    bool       // if root runs the verb, a child process reads files of other users
 	show      func(*query) error
 
 	// passOn, if not nil, is called with all words after the verb if an option is refused or begin fails.
@@ -65,7 +65,7 @@ func carryOut(p *config.Program, args []string) {
 			}
 			return cli.ShowAppHelp(c)
 		},
-		ExitErrHandler: func(*cli.Context, error) {}, // reported below, in one line
+		ExitErrHandler: func(*cli.Context, error) {}, // errors are reported below, in one line
 	}
 	for i := range p.Verbs {
 		app.Commands = append(app.Commands, commandOf(p, &p.Verbs[i], args))
@@ -120,7 +120,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	return command
 }
 
-// begin checks the arguments (what: their name in the help). If root is to read other users' files, a child continues.
+// begin checks the arguments (called what in the help). If root is to read other users' files, a child continues.
 func (v verb) begin(c *cli.Context, q *query, what string) error {
 	verb := c.Command.Name
 	switch {

@@ -121,7 +121,7 @@ func readText(path string) (string, error) {
 }
 
 func unopened(path string, err error) error {
-	if fault.KindOf(err) == fault.CannotCreate { // the wrong kind here: the file was only to be read
+	if fault.KindOf(err) == fault.CannotCreate { // a wrong kind, as the file was only to be read
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	return fault.Wrap(path, err)
@@ -157,7 +157,7 @@ func checker(q *query) (*lint.Checker, error) {
 func isUnknown(name string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	var exit *exec.ExitError // getent also asks LDAP and the like; 2: no such user
+	var exit *exec.ExitError // getent(1) also asks LDAP and the like; its status 2 means no such user
 	return runtime.GOOS == "linux" && errors.As(exec.CommandContext(ctx, "getent", "passwd", name).Run(), &exit) && exit.ExitCode() == 2
 }
 
@@ -172,7 +172,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine is true if a known zone and cron's (/etc/localtime, else UTC) differ in the next year.
+// differsFromMachine reports whether a known zone and cron's (/etc/localtime, else UTC) differ in the next year.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -221,7 +221,7 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// longestOf returns lint.Checker.Longest. If name is "", the user is this process's.
+// longestOf returns lint.Checker.Longest. The name "" stands for this process's user.
 func longestOf(users []otheruser.User) func(name string, a atom.Atom) time.Duration {
 	own, visited := longestRuns(), map[string]longest{}
 	return func(name string, a atom.Atom) time.Duration {

@@ -20,10 +20,10 @@ import (
 // childName is argv[0] of the child. No program file has this name, so no person starts the child by it.
 const childName = "adlock: all users"
 
-// parent is the pipe to the parent process; nil: this process is not the child.
+// parent is the pipe to the parent process; nil if this process is not the child.
 var parent *os.File
 
-// init keeps to the main thread: the child is killed when the thread that started it ends (Pdeathsig).
+// init keeps to the main thread, as the child is killed when the thread that started it ends (Pdeathsig).
 func init() { runtime.LockOSThread() }
 
 func childMain() {

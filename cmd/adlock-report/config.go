@@ -111,7 +111,7 @@ func mistakeObject(mistake error) any {
 	}{f.Object, f.Err.Error()}
 }
 
-// nameCalled returns the atom that a person means by NAME; "" if that is empty. The atom need not exist.
+// nameCalled returns the NAME of the atom that a person means by text; "" for an empty text. The atom need not exist.
 func nameCalled(text string) (atom.Name, error) {
 	if lock, is := atom.LockCalled(text); is || text == "" {
 		return lock.Name, nil

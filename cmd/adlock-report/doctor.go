@@ -59,8 +59,8 @@ func systemCrontabs() []string {
 	return slices.DeleteFunc(files, func(path string) bool { isSystem, _ := crontab.Place(path); return !isSystem })
 }
 
-// homelessUsers returns the users who can have no lock directory, but have jobs in these files that seem to use adlock.
-// Root's child is started only for such jobs: the doctor must examine a machine that cannot start a child, too.
+// homelessUsers returns the users who have jobs in these files that seem to use adlock, but can have no lock directory.
+// Root starts a child only for such a job: the doctor must also examine a machine that cannot start a child.
 func homelessUsers(files []string) (users []string) {
 	as, failed := userTest()
 	look := homelessTest(as)
@@ -94,7 +94,7 @@ func machine() (*doctor.Machine, error) {
 		return nil, err
 	}
 	host, err := thisHost()
-	if host == "" { // an error with a host is a finding
+	if host == "" { // if there is a host too, the error becomes a finding
 		return nil, err
 	}
 	self, _ := os.Executable() // it fails only without /proc, which a finding reports

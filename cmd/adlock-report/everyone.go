@@ -43,9 +43,9 @@ type account struct {
 
 	chosen choice // the atoms that the query selects
 
-	seen     []runlog.Event // the events of another user; nil: it is this process's user, whose runlog may be read again
+	seen     []runlog.Event // the events of another user; nil: the user is this process's, whose runlog may be read again
 	omitted  int            // atoms that were not read, or are not shown
-	troubles []error        // for what could not be read
+	troubles []error        // errors about what could not be read
 
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
@@ -71,7 +71,7 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent has, by uid, the error of each user whose directory did not answer: it is not to be read again.
+// silent has, by uid, the error of each user whose directory did not answer. That directory is not to be read again.
 var silent = map[int]error{}
 
 type answer[T any] struct {
@@ -79,13 +79,13 @@ type answer[T any] struct {
 	value    T       // its zero value if the lock directory could not be read
 	there    bool    // there is a lock directory
 	whole    bool    // the query is the whole name of one of the user's atoms
-	troubles []error // for what could not be read
+	troubles []error // errors about what could not be read
 }
 
-// everyone calls see for root, and for each user of this machine with a lock directory: with that user's
-// rights, for several users at once. see's value is used even if see returns an error, too. everyone prints
-// all errors but the last, which it returns; with --output, it ignores other users' errors. all is nil if it
-// fails before it has read any user. If the query is the whole name of an atom, all has only the users of such an atom.
+// everyone calls see for root, and for each user of this machine with a lock directory. It does so with that user's
+// rights, and for several users at once. see's value is used even if see also returns an error. everyone prints all
+// errors but the last, which it returns; with --output, it ignores other users' errors. all is nil if it fails before
+// any user was read. If the query is the whole name of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -142,7 +142,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	return all, failed.last
 }
 
-// others returns the users of this machine who may have a lock directory, except root; none if root does not ask.
+// others returns the users of this machine who may have a lock directory, except root; none unless root asks.
 func others() ([]otheruser.User, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -168,11 +168,11 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 	return &users[i]
 }
 
-// spent is how long asUser has taken for each user, by uid.
+// spent is how much time asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which examines files, with the user's rights; with this process's if that is not root's, or if name
-// is root or "". It returns do's result; false if the files do not answer, or if passwd(5) does not have the user.
+// asUser calls do, which examines files, with that user's rights; with this process's if they are not root's, or if
+// name is root or "". It returns do's result; false if passwd(5) lacks the user or the files do not answer.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {
@@ -180,7 +180,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf returns asUser for users. patience.Whole bounds all calls for one user: there may be many.
+// withRightsOf returns asUser for users. patience.Whole bounds the time of all calls for one user together.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		name = withoutGroup(name)
@@ -188,7 +188,7 @@ func withRightsOf(users []otheruser.User) asUser {
 		switch known := lookUp(name); {
 		case name == "", known != nil && known.Uid == "0", os.Geteuid() != 0:
 			return do()
-		case u == nil: // of a directory service, whose rights are not known here
+		case u == nil: // a user of a directory service, whose rights are not known here
 			return false
 		case silent[u.UID] != nil:
 			return false
@@ -303,7 +303,7 @@ func whereabouts(u otheruser.User) (base string, names []string) {
 	return u.Home, strings.Split(config.DirOfHome(""), "/")
 }
 
-// isUsersHome is false if base belongs to another user: many users that run services have a home of root's.
+// isUsersHome is false if base belongs to another user: the home of many service users (bin, daemon) is root's.
 func isUsersHome(base string, u otheruser.User) bool {
 	var st unix.Stat_t
 	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
@@ -373,7 +373,7 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog opens the runlogs through the directory fd: the user cannot redirect that by moving a directory.
+// readRunlog opens the runlogs through the directory fd, so that the user cannot redirect it by moving a directory.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}

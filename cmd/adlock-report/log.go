@@ -54,7 +54,7 @@ func showLog(q *query) error {
 	tellHost("log")
 	events := history.Read(dir)
 	if l.atom = (choice{text: q.atom}); q.named {
-		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
+		entries, _, _ := inDirectory() // if they cannot be read, only the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
 	var failed error
@@ -191,7 +191,7 @@ type logView struct {
 
 // show prints the selected events; with atOnce, it prints each before it waits for the next. It reports damaged lines.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
-	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
+	out := bufio.NewWriterSize(os.Stdout, 64<<10) // the Writer keeps its first error
 	var unread failures
 	for e, err := range events {
 		var damaged *runlog.DamagedLine

@@ -50,7 +50,7 @@ func pasts() map[atom.Name]*past {
 	return all
 }
 
-// pastsIn returns the past of each atom in the store in use or, if none is, in a lock directory.
+// pastsIn returns the past of each atom in the store in use or, without a store, in a lock directory.
 func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {
@@ -103,7 +103,7 @@ func (p *past) add(e *runlog.Event) {
 	}
 }
 
-// waits reports whether the waiter still waits. The runlog has no event for one that died.
+// waits reports whether the waiter still waits. If a waiter dies, the runlog has no event for that.
 func (w waiter) waits(now time.Time) bool {
 	waited := now.Sub(w.since)
 	_, age := process.Still(w.pid)

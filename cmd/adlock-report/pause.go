@@ -68,7 +68,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause pauses the named atoms or, with --all, all of the user (root: of the host); a zero p ends such a pause.
+// setPause pauses the named atoms or, with --all, all of the user (root: of the host). A zero p ends such a pause.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):
@@ -117,7 +117,7 @@ func logPause(a atom.Atom, p record.Pause) {
 		return // there is no runlog yet, or nothing may be written there
 	}
 	dir.Close()
-	path, _ := config.Dir() // openLocks would have failed with its error
+	path, _ := config.Dir() // with an error here, openLocks would have failed
 	host, _ := thisHost()   // with an error, host is the node name; if that is unknown too, Append fails
 	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {

@@ -56,7 +56,7 @@ type row struct {
 }
 
 // rowsOf returns a row for each entry, and removes the entry's atom from all. Another atom of all gets a row only if it
-// has a waiter, or a recent last run that could not be started. When the time to read is up, it omits the rest.
+// has a waiter, or a recent last run that could not be started. Once the time to read is up, rowsOf omits the rest.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -109,7 +109,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	d := e.Decide(terms)
 	r.Takeable, r.Why, r.paused = d.Step.Granted(), d.Reason(), d.Step == policy.Paused
 	going := *e
-	going.Pause = policy.Pause{} // the pause has a note of its own
+	going.Pause = policy.Pause{} // the pause is shown in a separate note
 	alone := going.Decide(terms)
 	r.figures = alone.Figures()
 	switch {
@@ -237,8 +237,8 @@ func (r *row) host() string {
 
 func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + sysfile.UserName(uid) }
 
-// userName is the name of a user of this system; "" if it cannot be found, like users of a
-// directory service: a program without cgo reads only /etc/passwd.
+// userName is the name of a user of this system; "" if it cannot be found. A program without cgo reads only
+// /etc/passwd, and so finds no user of a directory service.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

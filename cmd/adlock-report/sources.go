@@ -107,7 +107,7 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources returns the runlog's directory, and the atoms of lock directory and store: one runlog has both.
+// sources returns the runlog's directory, and the atoms of lock directory and store, as one runlog records both.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -141,7 +141,7 @@ func (q *query) recorded(verb string) (r recorded, err error) {
 	return r, err
 }
 
-// stateIn returns a function that finds the state of a run by the lock with its token; Lost without a lock.
+// stateIn returns a function that finds the state of a run by the lock with its token; Lost if there is no such lock.
 func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 	states := map[policy.Owner]history.Outcome{policy.Gone: history.Lost, policy.Orphaned: history.Orphaned}
 	tokens := map[string]history.Outcome{}
@@ -164,7 +164,7 @@ type query struct {
 	now          time.Time
 	since, until runlog.Opt[time.Time]
 	atom         string
-	kinds        []runlog.Kind // of events; none: all
+	kinds        []runlog.Kind // the kinds of events to show; none: all
 	reset        string        // the atom whose learned limits are to be forgotten
 	why          string        // the reason of a pause
 	check        string        // the file of --check
@@ -228,13 +228,13 @@ func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-// choice selects the atoms that have text in their words or, if whole, those that text names as a whole.
+// choice selects the atoms that have text in their words or, if whole, those whose whole name is text.
 type choice struct {
 	text  string
 	whole bool
 }
 
-// choose selects by the whole name if NAME is an argument, and the entries or the events have such an atom.
+// choose selects by the whole name if NAME is an argument, and an entry or event has an atom with that name.
 func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, error]) choice {
 	c := choice{text: q.atom, whole: q.named}
 	if !q.named || slices.ContainsFunc(entries, c.hasEntry) {
@@ -264,7 +264,7 @@ func (c choice) hasEntry(e locker.Entry) bool {
 	return string(e.Name) == c.text || matches(c.text, called.Atom)
 }
 
-// failures keeps the last error of a verb that continues after errors; add reports the one before.
+// failures keeps the last error of a verb that continues after errors. Before it keeps another, add reports that one.
 type failures struct{ last error }
 
 func (f *failures) add(err error) {

@@ -117,7 +117,7 @@ func (q *query) look(now time.Time) (rows []*row, stray []locker.Slot, failed er
 
 // renamedText says that locks keep the host's former name; "" if the host was not renamed, or with --all-users.
 func (q *query) renamedText() string {
-	address, _ := config.Store() // its error was returned before
+	address, _ := config.Store() // look has returned its error
 	host, node := lockfile.Renamed(address)
 	if host == node || q.allUsers {
 		return ""

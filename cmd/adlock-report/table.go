@@ -136,9 +136,9 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table and makes it fit the terminal. It drops the columns of order, one by one, until
-// the names (the first column) have the room that they need, or namesWidth. Then it shortens names to the room
-// left, to longestName at most. At last it cuts lines that are still too long.
+// fit aligns the cells of a table and makes it fit the terminal. It drops the columns of order, one by one, until the
+// names (the first column) have the room that they need, or namesWidth. Then it shortens names to the room left, to
+// longestName at most. Finally it cuts lines that are still too long.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName
@@ -184,7 +184,7 @@ func shortenNames(lines [][]string, width int, gap string) {
 	}
 }
 
-// longestName is the greatest width of names, in a file too: the longest name widens the column for all rows.
+// longestName is the greatest width of names, even in a file, as the longest name widens the column for all rows.
 const longestName = 200
 
 // namesWidth is enough room for names: no other column is dropped to give them more.
@@ -215,8 +215,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord is "failed", "ended" or "not run" for the last run. It is "" if that has another outcome or none is
-// recorded, and if the last lock shows a later completion, of a run that the runlog lacks.
+// lastWord is "failed", "ended" or "not run" for the last run. It is "" if none is recorded, if that run had another
+// outcome, or if the last lock shows a later completion, of a run that the runlog lacks.
 func (r *row) lastWord() string {
 	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
 		return ""
@@ -245,7 +245,7 @@ func (r *row) owner() string {
 		return "?"
 	}
 	owner := ofUser(r.Owner, r.UID)
-	if r.user != "" { // the user has a column
+	if r.user != "" { // another column has the user
 		owner = strconv.Itoa(r.Owner)
 	}
 	if r.Node != "" {

@@ -55,8 +55,8 @@ func (q *query) setLimit(value string) error {
 	return nil
 }
 
-// wrap copies standard input if it fails, except with --diff: `crontab -l | adlock wrap | crontab -` installs the output
-// all the same. It copies nothing for a FILE, unless that is missing and has no slash: it may be an option's value.
+// wrap copies its input if it fails, except with --diff, as `crontab -l | adlock wrap | crontab -` installs any output.
+// With a FILE it copies nothing, unless FILE is missing and has no slash: then it may be an option's value.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -70,7 +70,7 @@ func wrap(q *query) error {
 	}
 	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
-		fault.Report(err) // before standard input, which may be long in coming
+		fault.Report(err) // now, as standard input may be long in coming
 		config.PassOn(nil)
 		err = fault.Untold{Err: err}
 	}
@@ -185,7 +185,7 @@ func withoutGroup(word string) string {
 	return name
 }
 
-// lookUp returns the user in a user column; nil if unknown.
+// lookUp returns the user in a user column; nil if the user is unknown.
 var lookUp = remembered(func(word string) *user.User {
 	known, _ := user.Lookup(withoutGroup(word)) // a user that cannot be looked up is unknown here
 	return known
@@ -204,8 +204,8 @@ func isFiledForAll(variable string) bool {
 	return filed.Value != "" && !strings.Contains(filed.From.Word, config.OwnFile+":") // other users do not read the caller's own file
 }
 
-// isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the
-// user's own); false for root, for an unknown user, and if the caller may not look there.
+// isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the user's own). It
+// is false for root and for an unknown user, and if the caller may not look there.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -216,7 +216,7 @@ func isHomeless(name, home string) bool {
 	}
 	info, err := firstThere(config.DirOfHome(cmp.Or(home, known.HomeDir)))
 	if caller := os.Geteuid(); errors.Is(err, fs.ErrPermission) && caller != 0 && strconv.Itoa(caller) != known.Uid {
-		return false // the caller may not look there, and the user may
+		return false // the caller may not look there, but the user may
 	}
 	if err != nil || !info.IsDir() {
 		return true

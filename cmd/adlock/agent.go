@@ -34,9 +34,9 @@ var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer is the agent's Answerer: it answers take, release and age by the code of a helper run. With an
-// error, such as agent.ErrHelper, it asks for a helper run instead. It does so for other verbs, mistaken options
-// and a hook command, and if a wait, a signal or a message is needed.
+// answer is the agent's Answerer. It answers take, release and age by the code that a helper run uses. An error, such
+// as agent.ErrHelper, makes the script run a helper instead: for other verbs, mistaken options and a hook command, and
+// if the answer needs more than a check and a change of the lock, such as a wait, a signal or a message.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {
@@ -50,7 +50,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake gets the arguments of take, with a directory for FILE. It answers with the token and path of a granted lock.
+// answerTake answers take, with a directory for FILE. For a granted lock, the answer has its token and path.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {
@@ -68,7 +68,7 @@ func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	return a, nil
 }
 
-// answerRelease gets the status and the lock's line in the script's list: OWNER TOKEN FILE.
+// answerRelease answers release, called with the status and the lock's line in the script's list: OWNER TOKEN FILE.
 func answerRelease(owner process.Identity, args []string) (agent.Answer, error) {
 	if len(args) != 2 {
 		return agent.Answer{}, agent.ErrHelper

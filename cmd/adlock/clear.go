@@ -24,7 +24,7 @@ var clearVerb = config.Verb{
 
 type clearArgs struct {
 	last  bool
-	older time.Duration // below 0: not asked for
+	older time.Duration // below 0: not given
 }
 
 func (a *clearArgs) options() []config.Option {
@@ -96,7 +96,7 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 	return err
 }
 
-// dirMeant returns the directory of the lock file if words are its path (with a slash), else dir.
+// dirMeant returns the directory of the lock file whose path (with a slash) words are; for other words, dir.
 func dirMeant(dir string, words []string) string {
 	named := strings.Join(words, " ")
 	above, name := config.Split(named)

@@ -18,8 +18,8 @@ import (
 // guardVerb prints, for the shell of adlock_guard to eval, how to guard the script that the shell reads:
 //
 //	held                      the script runs as a part of a job that holds its lock
-//	again OPERAND FILE ARG... run the script again by the shell FILE, under a supervisor in this shell's place
-//	here OPERAND              guard the script in this shell ('': it has neither name nor path)
+//	again OPERAND FILE ARG... run the script again with the shell FILE, under a supervisor that replaces this shell
+//	here OPERAND              guard the script in this shell (OPERAND is '' for a script without a name and a path)
 //
 // Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND stands for the script's path.
 var guardVerb = config.Verb{Name: "guard", Owned: true, Run: guard}
@@ -64,9 +64,9 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
-// path returns the absolute path of the script, and follows no link. It is "" if $0 names the shell itself
-// (-c, standard input), no regular text file, or a file that differs between processes (/dev/stdin). It is "" too if
-// the shell does not have that file open: after a cd, a relative $0 may lead to another file.
+// path returns the absolute path of the script, without following links. It returns "" if $0 names the shell itself
+// (-c, standard input), no regular text file, or a file that differs between processes (/dev/stdin). It also returns
+// "" if the shell does not have that file open: after a cd, a relative $0 may lead to another file.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
 	if !filepath.IsAbs(path) {
@@ -91,8 +91,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns the words that start the script again, quoted for a shell: the shell's program and arguments.
-// can is false if path is "", or if the shell's arguments are unknown or do not contain $0.
+// again returns the words that start the script again, quoted for a shell: the shell's program and its arguments. can
+// is false if path is "", or if the shell's arguments are unknown or do not contain $0.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	file, args, known := run.Invocation(shell)
 	if path == "" || !known || !slices.Contains(args[1:], a.script) {

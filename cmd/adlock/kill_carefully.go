@@ -68,8 +68,8 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf returns a job for each living process. It reads all pids before the first signal: a mistake in the
-// last one must end no process. A dead process is reported only on a terminal, as the pid may be mistyped.
+// jobsOf returns a job for each living process. All pids are read before the first signal, as a mistake in the last one
+// must end no process. A dead process is reported only on a terminal, where a person may mistype a pid.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
@@ -125,7 +125,7 @@ func listJob(object string, job process.Job) error {
 	return nil
 }
 
-// listOwner prints the processes that would be signalled, or returns fs.ErrNotExist: no job holds the lock.
+// listOwner prints the processes that would be signalled. It returns fs.ErrNotExist if no job holds the lock.
 func listOwner(dir *lockfile.Dir, lock atom.File) error {
 	active, err := dir.Lock(lock)
 	if err != nil {

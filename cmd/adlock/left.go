@@ -12,8 +12,8 @@ import (
 	"adlock/lib/process"
 )
 
-// leftVerb (left [--wait] TOKEN FILE) is for adlock.sh after a command was ended: it exits with 75 if
-// processes with the job's mark are or may be left. With --wait it waits until they or the owner are gone.
+// leftVerb (left [--wait] TOKEN FILE) is for adlock.sh after it has ended a command. It exits with 75 if processes
+// with the job's mark are or may be left. With --wait, it first waits until they or the owner are gone.
 var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	wait := len(args) == 3 && args[0] == "--wait"
 	if wait {
@@ -44,7 +44,7 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder returns the job with this token that holds the lock at path or a reader's lock of its atom; nil: none.
+// jobUnder returns the job with this token that holds the lock at path or a reader's lock of the same atom, else nil.
 func jobUnder(token, path string) (*process.Job, error) {
 	above, name := config.Split(path)
 	dir, err := lockfile.Open(above)

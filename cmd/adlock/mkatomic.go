@@ -55,7 +55,7 @@ func mkatomic(args []string) (int, error) {
 	return makeOfOutput(file, replace, words[2:])
 }
 
-// makeOfInput makes the file of standard input. If HUP, INT or TERM ends it, no temporary file is left.
+// makeOfInput makes the file from standard input. At HUP, INT or TERM it removes the temporary file and dies.
 func makeOfInput(file string, replace bool) error {
 	fault.OnQuit()
 	if sysfile.WasClosed(0) {
@@ -74,7 +74,7 @@ func makeOfInput(file string, replace bool) error {
 	}()
 	select {
 	case sig := <-ended:
-		_ = pending.Cleanup() // files that it cannot remove stay
+		_ = pending.Cleanup() // a file that cannot be removed stays
 		sysfile.DieOf(sig.(unix.Signal))
 	case err = <-copied:
 	}
@@ -84,8 +84,8 @@ func makeOfInput(file string, replace bool) error {
 	return finish(pending, file, replace)
 }
 
-// makeOfOutput makes the file of what the command prints. If the command fails or is signalled to end, the
-// file stays as it is, and this process ends as the command did (of TERM if the command exited with 0).
+// makeOfOutput makes the file from what the command prints. If the command fails or is signalled to end, the file
+// stays as it is, and this process ends as the command did (by TERM if the command exited with 0).
 func makeOfOutput(file string, replace bool, command []string) (int, error) {
 	supervise.LeaveSignals()
 	path, err := supervise.Find(command[0])
@@ -109,7 +109,7 @@ func makeOfOutput(file string, replace bool, command []string) (int, error) {
 		return 0, finish(pending, file, replace)
 	}
 	if pending != nil {
-		_ = pending.Cleanup() // a file that it cannot remove stays
+		_ = pending.Cleanup() // a file that cannot be removed stays
 	}
 	if err != nil {
 		return 0, fault.Wrap(file, err)
@@ -122,7 +122,7 @@ func makeOfOutput(file string, replace bool, command []string) (int, error) {
 }
 
 func begin(file string, replace bool) (*renameio.PendingFile, error) {
-	// Check first, so that a long input is not read for nothing; in the end link(2) decides, unless replace.
+	// Checking first saves reading a long input for nothing. In the end link(2) decides, unless replace is set.
 	there, err := os.Lstat(file)
 	switch {
 	case err == nil && !replace:

@@ -26,7 +26,7 @@ var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
 })
 
-// hostVerb prints the host in the names of this machine's locks in DIR: host keep|ask DIR. keep records it.
+// hostVerb (host keep|ask DIR) prints the host in the names of this machine's locks in DIR. keep records that host.
 var hostVerb = forLibrary("host", 2, func(args []string) (string, error) { return lockfile.Host(args[1], args[0] == "keep") })
 
 // lockableVerb creates FILE for adlock_with, if it does not exist.

@@ -36,14 +36,14 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the runlog", Set: config.Number(&a.status, 0, 255)},
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: config.Toggle(&a.retry)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
-		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a lock that
-		// is gone counts as released. withdraw: the atom was not run, so nothing is stamped, and a lock that
-		// is gone or another's is no error. beside: this descriptor's flock ends for all processes.
+		// These are for adlock.sh, so they have no help. With --again, an earlier release may have been interrupted,
+		// so a lock that is gone counts as released. With --withdraw, the atom was not run: nothing is stamped, and a
+		// lock that is gone or another's is no error. --beside ends the flock of that descriptor for all processes.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	// The script's own retry-failed, passed on by adlock.sh, counts; one in a person's environment does not.
+	// The script's own retry-failed, which adlock.sh passes on, counts. One in a person's environment does not.
 	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 
@@ -56,7 +56,7 @@ var releaseVerb = config.Verb{
 	Options: func() []config.Option { return newRelease().options() }, Run: release,
 }
 
-// release returns 75 without an error if another process is ending the owner: that was reported.
+// release returns 75 without an error if another process is ending the owner, as that has already been reported.
 func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {
@@ -108,7 +108,7 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 	}
 	defer dir.Close()
 	rec, err := config.RecorderOf(path, r.Name.Host(), h)
-	if err != nil { // the lock is released all the same, without an event
+	if err != nil { // the lock is released even so, but without an event
 		fault.Report(err)
 	} else {
 		rec.Log.Checked()

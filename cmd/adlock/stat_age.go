@@ -15,7 +15,7 @@ import (
 )
 
 type ageArgs struct {
-	atLeast time.Duration // below 0: not asked for
+	atLeast time.Duration // below 0: not given
 	now     time.Time
 }
 
@@ -66,7 +66,7 @@ func statAge(args []string) (int, error) {
 	return max(status, fault.StatusOf(failed)), failed
 }
 
-// ageVerb prints how many seconds ago the atom of the last lock FILE completed (no FILE: at the epoch).
+// ageVerb prints how many seconds ago the atom of the last lock FILE completed. A missing FILE is as old as the epoch.
 var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
 
 func ageOf(file string) (string, error) {

@@ -48,8 +48,8 @@ func (a *stopArgs) parse(args []string) (names []string, err error) {
 	return a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
 }
 
-// stop finds all jobs before it ends one, as a mistake in the last name must end no job. Root, too, is
-// refused another user's lock directory: that user could write any pid into it.
+// stop finds all jobs before it ends one, as a mistake in the last name must end no job. It refuses another user's
+// lock directory even to root, as that user could write any pid into it.
 func stop(args []string) (int, error) {
 	names, err := newStop().parse(args)
 	if err != nil {
@@ -86,7 +86,7 @@ func stop(args []string) (int, error) {
 	for _, name := range slices.Sorted(maps.Keys(locks)) {
 		found := false
 		for _, lock := range locks[name] {
-			a := newStop() // as a settings file may have a section for each lock
+			a := newStop() // for each lock, as a settings file may have a section for it
 			if _, err := a.parse(args); err != nil {
 				return 0, err
 			}
@@ -102,7 +102,7 @@ func stop(args []string) (int, error) {
 	return 0, err
 }
 
-// dirOfAll is dirMeant, also for several lock files, which must be in one directory.
+// dirOfAll is dirMeant, but names may also be several lock files, which must be in one directory.
 func dirOfAll(dir string, names []string) (string, error) {
 	if !locker.AreLockFiles(names) {
 		return dirMeant(dir, names), nil
@@ -116,7 +116,7 @@ func dirOfAll(dir string, names []string) (string, error) {
 	return first, nil
 }
 
-// end ends the job of a lock; a dry run lists it. If there is none any more, it returns fs.ErrNotExist.
+// end ends the job that holds a lock; a dry run lists it. It returns fs.ErrNotExist if no job holds the lock any more.
 func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)

@@ -27,8 +27,8 @@ const (
 	name      = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
 )
 
-// Start starts the owner's agent and waits until it is ready. The greeting is shell assignments with the
-// paths of the agent's descriptors by which the script asks it.
+// Start starts the owner's agent and waits until it is ready. The greeting consists of shell assignments, with the
+// paths by which the script opens the agent's descriptors.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -71,7 +71,7 @@ func Main(answer Answerer) {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // goes to /dev/null if serve failed at its start
+		fault.Report(serve(answer)) // written to /dev/null if serve has failed early
 	}
 	os.Exit(fault.StatusSystem)
 }
@@ -82,7 +82,7 @@ type server struct {
 	last    int          // the number of the question that was answered last
 	steps   atomic.Int64 // grows by one before each answer and after it: odd while the agent is at work
 	at      atomic.Int64 // process.Boottime of the last step
-	null    int          // descriptor of /dev/null; those below are descriptors, too
+	null    int          // descriptor of /dev/null; the fields below are descriptors, too
 	sign    int          // open at /proc/OWNER until the agent is about to leave
 	answers int
 	said    int // the reading end of the pipe that is this process's standard error
@@ -90,7 +90,7 @@ type server struct {
 
 func serve(answer Answerer) error {
 	process.CloseInherited(3)
-	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
+	debug.SetGCPercent(50) // a small heap: 2 MiB between two collections
 	s := &server{answer: answer}
 	owner, err := s.attend(os.Args[1:])
 	if err != nil {
@@ -188,8 +188,8 @@ var (
 	parting = 2 * time.Second
 )
 
-// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign
-// first: a script that has found it open may still ask; one that finds it closed starts another agent.
+// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign first. A
+// script that has found the sign open may still ask; one that finds it closed starts another agent.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -212,13 +212,13 @@ func (s *server) patience() time.Duration {
 
 func (s *server) quietFor() time.Duration {
 	if s.steps.Load()%2 == 1 {
-		return 0 // a request is being answered
+		return 0 // a question is being answered
 	}
 	return process.Boottime() - time.Duration(s.at.Load())
 }
 
-// openPipes makes the pipes. The agent keeps the writing end of the questions open too, or it would read
-// the end of the pipe whenever the script does not have it open.
+// openPipes makes the pipes. The agent also keeps the writing end of the questions open: otherwise it would read the
+// end of the pipe whenever the script has not opened that end.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
@@ -257,7 +257,7 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent at a line that is no question: a waiting script reads the end of the pipe.
+// errNoQuestion ends the agent after a line that is no question: a waiting script then reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
 // reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.

@@ -57,9 +57,9 @@ func (c Called) has(text string) bool {
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them. These are the atoms
-// with exactly this name, else those whose names or commands contain it; none is ErrNone. All words together are
-// one name, typed without quotes; if there is no such atom, each word is a name.
+// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those with exactly
+// this name, or else those whose names or commands contain it. If there are none, it returns ErrNone. All words
+// together are one name, typed without quotes; if no atom matches that, each word is a name.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {
@@ -85,8 +85,8 @@ func each(all []Called, words []string, find func([]Called, string) []int) (fit 
 	return slices.Compact(fit), ""
 }
 
-// Exact returns the indices of the atoms that the words name, for a verb that changes something: all words
-// together one atom, or each word one. If One fails for a word, Exact fails.
+// Exact returns the indices of the atoms that the words name, for a verb that changes something. All words together
+// name one atom, or each word names one. If One fails for a word, Exact fails.
 func Exact(all []Called, words []string) (fit []int, err error) {
 	if len(words) == 1 || len(exactly(all, strings.Join(words, " "))) > 0 {
 		i, err := One(all, words)
@@ -103,9 +103,9 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 	return slices.Compact(fit), nil
 }
 
-// One returns the index of the atom that has exactly this name. A part of a name is an error, as the person
-// may mean an atom that has never run here. A name of several atoms is an error, and so are words that name
-// one atom together and others one by one.
+// One returns the index of the atom that has exactly this name. A part of a name is an error, as the person may mean an
+// atom that has never run here. A name that several atoms have is an error, and so are words that name one atom
+// together and others one by one.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)
@@ -165,7 +165,7 @@ func firstFit(all []Called, text string, ways ...func(Called, string) bool) (fit
 	return nil
 }
 
-// ErrNone is the error if the words, taken together as one NAME, match no atom.
+// ErrNone is the error for words that, taken together as one NAME, match no atom.
 func ErrNone(words ...string) error {
 	text := "no atom matches " + strconv.Quote(strings.Join(words, " "))
 	if len(words) > 1 {

@@ -74,7 +74,7 @@ func (f File) String() string {
 	return ""
 }
 
-// longestFile is how long the name of a file may be, in bytes, on every file system that matters.
+// longestFile is the length in bytes that the name of a file may have on all common file systems.
 const longestFile = 255
 
 func (f File) suffixed(suffix string) string {

@@ -21,7 +21,7 @@ const (
 // An Atom is written into records, which must be small, while a command line may have megabytes.
 const (
 	longestOperand = 4 << 10 // a longer operand is cut to its beginning
-	longestOther   = 1 << 10 // a longer part is an error
+	longestOther   = 1 << 10 // a longer program, host or operator is an error
 )
 
 // Atom is what is locked: an operation of a program on a host. A part must not be empty or contain a
@@ -29,11 +29,11 @@ const (
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or --name names the lock.
+	// Command is compared, but is no part of NAME, as arguments may hold passwords; "": not known, or --name was given.
 	Command string
 }
 
-// New returns the atom with these parts, and cuts a long operand. The error is that of Check.
+// New returns the atom with these parts, and cuts a long operand. Its error is that of Check.
 func New(program, host, operator, operand string) (Atom, error) {
 	a := Atom{Program: program, Host: host, Operator: operator, Operand: operand}
 	err := a.Check()
@@ -47,7 +47,7 @@ const (
 	NamedProgram = "adlock"
 )
 
-// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps it.
+// Unnamed returns the operand (BASE-SUM) of a command without a name, and the command as an Atom keeps it.
 func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
@@ -55,11 +55,11 @@ func Unnamed(base, command string) (operand, kept string) {
 // Digest returns what takes the place of a command in a store, whose records other users may be able to read.
 func Digest(command string) string {
 	h := fnv.New128a()
-	_, _ = h.Write([]byte(command)) // it never fails
+	_, _ = h.Write([]byte(command)) // Write never fails
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))
 }
 
-// IsDigest reports whether a Command is a Digest, which means nothing to people.
+// IsDigest reports whether a Command is a Digest, which no person can read.
 func IsDigest(command string) bool { return strings.HasPrefix(command, digestPrefix) }
 
 const digestPrefix = "fnv128a:"
@@ -97,7 +97,7 @@ func (a Atom) CheckFound(object string, found Atom) error {
 	is, wanted := found.String(), a.String()
 	command := found.Command
 	switch found.Command = a.Command; {
-	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // not known
+	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // found is unknown
 		return nil
 	case found == a:
 		return fault.New(fault.System, object, "is the lock of another command with the same name and sum, "+a.Operand+" (to see that command: adlock status)")

@@ -6,7 +6,7 @@ import (
 )
 
 // Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, PROGRAM.HOST.slot-N of a slot, or
-// adlock.HOST.run.OPERAND.slot-N of a semaphore's, each part made canonical. So it is safe in a file name.
+// adlock.HOST.run.OPERAND.slot-N of a semaphore's slot. Each part is canonical, so NAME is safe in a file name.
 type Name string
 
 func parseName(text string) (Name, bool) {
@@ -70,7 +70,7 @@ func (n Name) SlotNumber() int {
 	return slotNumber(string(n[len(n.SlotPrefix()):]))
 }
 
-// Host returns the canonical HOST; the atom's events are in the runlog of that host.
+// Host returns the canonical HOST. The atom's events are in the runlog of that host.
 func (n Name) Host() string {
 	_, rest, _ := strings.Cut(string(n), ".")
 	host, _, _ := strings.Cut(rest, ".")

@@ -42,13 +42,13 @@ func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, "+storeForms)
 }
 
-// Store returns $ADLOCK_STORE, else the store that the settings files set; "": none.
+// Store returns $ADLOCK_STORE, else the store that the settings files set; "" if there is none.
 func Store() (string, error) {
 	store, err := head(storeVariable)
 	return store.Value, err
 }
 
-// Lease returns $ADLOCK_LEASE, else the lease that the settings files set, unparsed; "": none.
+// Lease returns $ADLOCK_LEASE, else the lease that the settings files set, unparsed; "" if there is none.
 func Lease() string {
 	lease, _ := head(leaseVariable) // only a Location can be in error
 	return lease.Value
@@ -205,7 +205,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod guesses whether a user other than root is in a pod: unknown to passwd(5), in group 0, or by a variable.
+// inPod guesses whether a user other than root is in a pod: not in passwd(5), in group 0, or with Kubernetes' variable.
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

@@ -56,7 +56,7 @@ type File struct {
 
 type line struct {
 	option  *Option // a row of Table
-	value   string  // "": it undoes earlier lines
+	value   string  // "": the line undoes earlier ones
 	at      string  // FILE:LINE
 	section string  // "": the head
 }
@@ -120,8 +120,8 @@ func tryFile(path string) *File {
 	return f
 }
 
-// isNone reports whether there is no settings file. If HOME is another user's (sudo -u), and this user may not
-// search it, there is none. A link that leads nowhere counts as a file.
+// isNone reports whether there is no settings file. That is so, too, if HOME is another user's (sudo -u), and this user
+// may not search it. A link that leads nowhere counts as a file.
 func isNone(file string) bool {
 	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
@@ -159,9 +159,9 @@ func (f *File) read(fd int) (text string, err error) {
 
 // check returns an error if a user other than root and this one may have written, or may replace, the file.
 //
-// The file is opened before its path is checked. If another user had made the path lead elsewhere when the
-// file was opened, that user can still change it, and checkWay refuses it; or the path is safe by now, and
-// leads to another inode than the one that was opened (errReplaced).
+// The file is opened before its path is checked. Another user may have made the path lead elsewhere at that moment. If
+// that user can still change the path, checkWay refuses it. If the path is safe by now, it leads to another inode than
+// the one that was opened (errReplaced).
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
@@ -241,7 +241,7 @@ func sectionOf(said string) (word string, wellFormed bool) {
 
 // matchesNone reports whether a section is a pattern with a slash or blank, or without * and dots: a NAME has three dots.
 func matchesNone(section string) bool {
-	plain, _, isSet := strings.Cut(section, "[") // a set may be negated, and so contain any byte
+	plain, _, isSet := strings.Cut(section, "[") // a set may be negated, and so match any byte
 	return (isSet || strings.ContainsAny(plain, "*?")) && (strings.ContainsAny(plain, "/ ") || !strings.ContainsAny(section, "*."))
 }
 
@@ -279,7 +279,7 @@ func UnknownSetting(variable string, is func(*Option) bool) error {
 	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// NearestSetting returns the setting that a mistyped variable was meant to be, if is() is true for it; "": none.
+// NearestSetting returns the setting that a mistyped variable was meant to be, if is() is true for it, else "".
 func NearestSetting(variable string, is func(*Option) bool) string {
 	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
 	if meant == "" {
@@ -307,7 +307,7 @@ func bareNames(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// misplaced returns why a setting must not be in that section, or must not have that value; "": it may.
+// misplaced returns why a setting must not be in that section, or must not have that value; "" if it may.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
@@ -338,8 +338,8 @@ func (f *File) mistake(at, text string, inLocation bool) {
 	}
 }
 
-// rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME,
-// 2 for NAME itself or what --name calls it; below 0 if the section does not concern the atom.
+// rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for NAME
+// itself or what --name calls it. It is below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {
@@ -355,8 +355,8 @@ func (l *line) rank(name atom.Name) int {
 	return -1
 }
 
-// FromFiles returns the settings for an atom by variable; without a name, those of the heads. The later file
-// wins; within a file the atom's own section, then the last matching pattern, then the head. Slots count only for an
+// FromFiles returns the settings for an atom by variable; without a name, those of the heads. The later file wins.
+// Within a file the atom's own section wins, then the last matching pattern, then the head. Slots count only for an
 // atom with a program of its own: otherwise several runs of each --name could run at once.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
@@ -441,7 +441,7 @@ func judge(files []*File, values func() []Option) (all []error) {
 // Mistakes returns the mistakes in the settings files. values has the same meaning as for Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
-// MistakesIn returns the mistakes in the text of a file that may become a settings file, by line.
+// MistakesIn returns the mistakes in the text of a file that may become a settings file, sorted by line.
 func MistakesIn(path, text string, values func() []Option) []error {
 	f := &File{Path: path}
 	f.parse(text)
@@ -480,10 +480,10 @@ func TellMistakes(dir string, values func() []Option) {
 	for _, err := range all {
 		fault.Report(err)
 	}
-	_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
+	_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, the mistakes are printed again
 }
 
-// toldIn returns the path of a file of dir that lists what was told; "", which cannot be opened, if dir is refused.
+// toldIn returns the path of file in dir. It returns "", which cannot be opened, if dir is refused.
 func toldIn(dir, file string) string {
 	var st unix.Stat_t
 	if way.Check(dir, "", nil) != nil || sysfile.Lstatat(unix.AT_FDCWD, dir, &st) != nil || !sysfile.IsOurs(&st) || st.Mode&0o022 != 0 {

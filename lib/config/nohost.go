@@ -17,14 +17,14 @@ func NoHost(store string) (wrong, cure string) {
 // toldHosts, in the lock directory, lists the stores about which TellNoHost has warned.
 const toldHosts = "told.host"
 
-// TellNoHost warns, once for each store, that no host is set for its locks; each time if dir is missing or refused.
+// TellNoHost warns once for each store (each time if dir is missing or refused) that no host is set for its locks.
 func TellNoHost(dir, store string) {
 	told := toldIn(dir, toldHosts)
-	known, _ := os.ReadFile(told) // there is none before the first warning
+	known, _ := os.ReadFile(told) // the file does not exist before the first warning
 	if slices.Contains(strings.Split(string(known), "\n"), store) {
 		return
 	}
 	wrong, cure := NoHost(store)
 	fault.Warn("a store without a host", wrong+"; "+cure)
-	_ = os.WriteFile(told, append(known, store+"\n"...), 0o600) // if this fails, it is printed again
+	_ = os.WriteFile(told, append(known, store+"\n"...), 0o600) // if this fails, the warning is printed again
 }

@@ -19,21 +19,21 @@ import (
 type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
-	Env   string // the variable that sets it too; "": none
+	Env   string // the variable that sets the option, too; "": none
 	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
 
-	// Minutes: a number without a unit means minutes if the option was set at this Place or a weaker one.
+	// Minutes is the strongest Place at which a number without a unit means minutes.
 	Minutes Place
 
 	Help    string // "": the help does not list it
 	Default string // the default in words; "": none, or off
 
-	// Inherited: the job inherits Env. It is true for options that locate the locks or apply to every lock;
-	// other variables apply to one lock, and Environment removes them.
+	// Inherited is true if the job inherits Env: for options that locate the locks or apply to every lock. Other
+	// variables apply to one lock, and Environment removes them.
 	Inherited bool
 
-	Where Where // where it may stand in a settings file
+	Where Where // where the setting may stand in a settings file
 }
 
 var ErrHelp = errors.New("help") // for --help: the caller prints the help
@@ -102,8 +102,8 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 	return Origins{}.Parse(options, args)
 }
 
-// Parse sets the options from the environment, then from args, records where each was set, and returns the
-// other arguments: those from the first that is no option, or after "--".
+// Parse sets the options from the environment, then from args, and records where each was set. It returns the other
+// arguments: those from the first that is no option, or after "--".
 //
 // Locations are set from the heads of the settings files too. If that fails (fault.Misconfigured), all else
 // is set, and rest is returned. Other settings of the files are set once the atom is known (Configure).
@@ -153,8 +153,8 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 	}
 }
 
-// Guess is ParseIn for arguments that were refused: it skips mistakes. It returns the arguments after "--",
-// or from the first word that is a command; nil: there is none.
+// Guess is ParseIn for arguments that were refused: it skips mistakes. It returns the arguments after "--", or from the
+// first word that is a command; nil if there is neither.
 func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
 	for i := range options {
 		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
@@ -172,8 +172,8 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 	return nil
 }
 
-// Next returns the option at the beginning of args, its value ("yes" for a switch), and how many of args it
-// takes. If there is none, o is nil, and n is 1 for "--" and for an error, 0 for an argument and at the end.
+// Next returns the option at the beginning of args, its value ("yes" for a switch), and how many of args it takes. If
+// args begin with no option, o is nil, and n is 1 for "--" and for an error, 0 for an argument and at the end.
 func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
 	switch {
 	case len(args) == 0 || !looksLikeOption(args[0]):
@@ -247,7 +247,7 @@ func Environment() []string {
 	})
 }
 
-// Find returns the option that an argument names, also one with =VALUE; nil: none.
+// Find returns the option that an argument names, also one with =VALUE; nil if there is none.
 func Find(options []Option, arg string) *Option {
 	arg, _, _ = strings.Cut(arg, "=")
 	long, isLong := strings.CutPrefix(arg, "--")
@@ -309,13 +309,13 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// shortestPeriod is the unit of a store's clock and a tick's name; ten longestPeriods (Tick.Life) fit a Duration.
+// shortestPeriod is the unit of a store's clock and of tick names. Ten longestPeriods (Tick.Life) fit a Duration.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
 )
 
-// Period sets the length of ticks; 0: no ticks.
+// Period sets the length of ticks; 0 means no ticks.
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration

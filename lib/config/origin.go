@@ -22,11 +22,10 @@ const (
 	OnCommandLine
 )
 
-// Origin is where an option was set.
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
-	order int    // the position among all lines of files: a later one wins
+	order int    // the position among all lines of files: the later line wins
 }
 
 // Origins records where each option was set, by its name, and decides which of two wins.
@@ -54,7 +53,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file; "": it was not set.
+// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file. It returns "" if it was not set.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {
@@ -88,8 +87,8 @@ func (all Origins) Setting(options []Option) Option {
 	}}
 }
 
-// Configure sets options of the atom from the settings files, if they were set nowhere else. values returns
-// the options of `run`, whose setters check every line; it is not called if there is no file.
+// Configure sets options of the atom from the settings files, unless they were set elsewhere. values returns the
+// options of `run`, whose setters check every line; it is not called if there is no file.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

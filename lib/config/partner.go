@@ -12,15 +12,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// The partner programs are executed in the helper's place: with their packages, the helper would be
-// several times as large and start more slowly, for every script.
+// The partner programs are executed in the helper's place. With their packages, the helper would be several times as
+// large and start more slowly, for every script.
 const (
 	Helper    = "adlock"
 	Locksmith = "adlock-locksmith" // stores beyond this machine
 	Reporter  = "adlock-report"    // the verbs that show people the present state and the past
 )
 
-// Reports are the verbs of the Reporter. The helper hands over to it.
+// Reports are the verbs that the helper hands over to the Reporter.
 var Reports = []Verb{
 	{Name: "status", Does: "list every atom of the lock directory or the store, or those that are called so", Args: "[NAME...]"},
 	{Name: "log", Does: "show the runlog: what was taken, denied, released and ended", Args: "[NAME]"},
@@ -68,8 +68,8 @@ func moreOfWrap() []List {
 	}
 }
 
-// PassOn copies standard input to standard output if a wrap that failed with these arguments would be a filter, without
-// --diff, without a FILE at its end: the next command in the pipe may be `crontab -`, and install an empty crontab.
+// PassOn copies standard input to standard output if a failed wrap with these arguments was to be a filter (without
+// --diff, or a FILE at the end). Otherwise a `crontab -` after the pipe would install an empty crontab.
 func PassOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {

@@ -11,12 +11,12 @@ import (
 )
 
 type Program struct {
-	Name  string // the name by which it was called
+	Name  string // the name by which the program was called
 	Does  string
 	Verbs []Verb
 	Notes string // the end of the help
 
-	// IsCommand reports whether an unknown verb is a command: then `run` was forgotten. nil: not checked.
+	// IsCommand reports whether an unknown verb is a command, so that the user has forgotten `run`; nil: not checked.
 	IsCommand func(word string) bool
 
 	// Meant returns the verb that an unknown word, such as "unlock", stands for, else ""; nil: not checked.
@@ -26,12 +26,12 @@ type Program struct {
 type Verb struct {
 	Name    string
 	Does    string // "": a verb for adlock.sh, which no help lists
-	Owned   bool   // its first argument must be --owner, or a person's shell could become an owner
-	Args    string // its arguments besides options; "": none
+	Owned   bool   // the first argument must be --owner, or a person's shell could become an owner
+	Args    string // the arguments besides options; "": none
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run returns the exit status; if that is 0, an error's own status counts.
+	// Run returns the exit status; if that is 0, the status of the error counts.
 	Run func(args []string) (status int, err error)
 }
 
@@ -139,7 +139,7 @@ func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// hint adds to the error for an unknown option of a verb, or for an unknown verb (""), how to list them.
+// hint adds the command that lists the known ones to the error for an unknown option of a verb, or unknown verb ("").
 func (p *Program) hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown

@@ -65,7 +65,7 @@ func (s *Settings) Options() []Option {
 	), HookOptions(s.Hook)...)
 }
 
-// notice is Duration, but makes 0 the least time that a record keeps: to a Request, 0 means that no notice is set.
+// notice is Duration, but turns 0 into the least time that a record keeps: in a Request, 0 means that no notice is set.
 func notice(to *time.Duration) func(string) error {
 	set := Duration(to)
 	return func(value string) error {
@@ -75,8 +75,8 @@ func notice(to *time.Duration) func(string) error {
 	}
 }
 
-// ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
-// locks. RefuseTick and Check refuse settings that have no effect on a lock without a command.
+// ScriptOptions returns options, and those by which adlock.sh passes on what a script has set for its locks. RefuseTick
+// and Check refuse settings that have no effect on a lock without a command.
 func (s *Settings) ScriptOptions(options []Option) []Option {
 	options = append(options, Bind("once-per", Text(&s.tick)), Bind("flock", Text(&s.flock)))
 	return append(options, s.From.Setting(options),
@@ -122,7 +122,7 @@ func (s *Settings) checkSemaphore() error {
 		name string
 		set  bool
 	}{
-		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // also by --replace
+		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // --replace sets this, too
 	} {
 		if o.set && !s.From.IsFiled(o.name) {
 			return fault.New(fault.Usage, cmp.Or(s.From.Name(o.name), "--"+o.name), "cannot go with --slots of one name: the runs share the lock")
@@ -144,8 +144,8 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other or need another one. Without a wait, a --wait-elapsed
-// that is from a file, or weaker than --wait 0, is dropped.
+// Check refuses settings that contradict each other or need another one. Without a wait, it drops a --wait-elapsed that
+// is from a file, or weaker than --wait 0.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
@@ -210,7 +210,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil { // the value is the environment's: bad lines of files are ignored
+	if err != nil { // the value is from the environment, as bad lines of files are ignored
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)
@@ -248,8 +248,8 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir; "":
-// no warning, or the runlog cannot be read.
+// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir. It returns ""
+// if there is no warning, or the runlog cannot be read.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {
@@ -258,7 +258,7 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep returns what to do about a denial, by options or, for a script, variables; "": nothing.
+// nextStep returns what to do about a denial, by options or, for a script, variables; "" if there is nothing to do.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
@@ -301,7 +301,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// ShouldReport is false for the error of an owner that is being ended by force: locker.Recorder prints it.
+// ShouldReport is false for the error of an owner that is being ended by force, as locker.Recorder prints that error.
 func ShouldReport(err error) bool { return !locker.IsEnded(err) }
 
 func HookOptions(h *hook.Hook) []Option {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is how many threads the runtime may need besides its first ones, found by trying all limits.
+// moreThreads is how many threads the runtime may need besides its first ones. It was found by trying all limits.
 const moreThreads = 6
 
 // CheckThreads returns an error (71) if Go's runtime could not get its threads (ulimit -u): the runtime would end this

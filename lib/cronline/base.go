@@ -11,8 +11,8 @@ import (
 
 const longestBase = 40
 
-// NameOf returns the name of a command's lock, and the command as an atom.Atom keeps it. The name is BASE-SUM:
-// the program that the command is about, for people, and the cksum of the command.
+// NameOf returns the name of a command's lock, and the command as an atom.Atom keeps it. The name is BASE-SUM: the
+// program that the command is about (for people), and the cksum of the command.
 func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
@@ -53,7 +53,7 @@ func subject(command string) []string {
 	return other
 }
 
-// These are strings: maps would be built at each start of the helper.
+// These are strings, as maps would be built at each start of the helper.
 const (
 	// before are words that can precede a program. Letters after the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
@@ -103,8 +103,8 @@ func RunsArguments(word string) bool {
 	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
-// Called returns words from the called program on, without what precedes it: assignments, and words such as `if`,
-// or sudo with its options. nil: no program is called.
+// Called returns words from the called program on, without what precedes it: assignments, and words such as `if`, or
+// sudo with its options. It returns nil if no program is called.
 func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
@@ -149,7 +149,7 @@ func Ran(words []string) (left []string, important bool) {
 	return words, false
 }
 
-// ShellText returns the command that a shell is called with after -c; not ok if words are no such call.
+// ShellText returns the command that a shell is called with after -c. ok is false if words are no such call.
 func ShellText(words []string) (text string, ok bool) {
 	if !isIn(starters, path.Base(words[0])) {
 		return "", false

@@ -1,5 +1,5 @@
-// Package cronline reads a crontab's line as the shell for crontabs does: its name, its settings, and whether
-// it locks by itself. The job's own shell gets the line unchanged.
+// Package cronline reads a crontab's line as the shell for crontabs does: its name, its settings, and whether the line
+// locks by itself. The job's own shell gets the line unchanged.
 package cronline
 
 import (
@@ -34,8 +34,8 @@ const (
 // lock, unless words for adlock precede the command.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
-// Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
-// is noticed only when it is needed. The Line then has the probable name, and the whole command as Text.
+// Parse reads a command. Words that are meant for adlock but not understood are an error, as an ignored limit would be
+// noticed only when it is needed. The Line then has the probable name, and the whole command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -148,8 +148,8 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep splits off a sleep before the first && or ";" of a command: words are the arguments of the sleep,
-// rest is the command after it. !is: there is none, or its arguments have quotes or operators; rest is text.
+// CutSleep splits off a sleep before the first && or ";" of a command: words are the arguments of the sleep, rest is
+// the command after it. If there is no sleep, or its arguments have quotes or operators, is is false and rest is text.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {

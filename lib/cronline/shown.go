@@ -22,11 +22,11 @@ var (
 // Shown returns a command for people to read. It hides what looks like a password, and in doubt hides more.
 // It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
 func Shown(command string) (shown string) {
-	if len(command) > longestShown { // at a blank, as half a word may show half a password
+	if len(command) > longestShown { // cut at a blank, as half a word may show half a password
 		command = command[:strings.LastIndexByte(command[:longestShown], ' ')+1] + mask
 	}
 	var before string             // the preceding word
-	joins, left := false, command // left is what shown does not have yet
+	joins, left := false, command // left is the part of command that shown does not have yet
 	for rest := strings.TrimLeft(command, white); rest != ""; rest = strings.TrimLeft(rest, white) {
 		word := rest
 		if end := strings.IndexAny(rest, white); end >= 0 {
@@ -50,8 +50,8 @@ func Shown(command string) (shown string) {
 	return shown + left
 }
 
-// valueEnd returns where in rest the value ends that begins at from in word. A quote may have been opened in an
-// earlier word: then the value of NAME: may be the next word, and a quote that seems open may be closed.
+// valueEnd returns where in rest the value ends; from is where it begins in word. A quote may have been opened in an
+// earlier word. Then the value of NAME: may be the next word, and a quote that seems to open may close.
 func valueEnd(rest, word string, from int) int {
 	open := openIn(word[:from])
 	switch {
@@ -63,8 +63,8 @@ func valueEnd(rest, word string, from int) int {
 	return from + wordEnd(rest[from:], open)
 }
 
-// secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the
-// shell's word ends). before is the word before it; joins is true if this word or an earlier one is of joiners.
+// secretIn returns where in a word a password begins (below 0 without one) and where it ends (below 0: where the
+// shell's word ends). before is the preceding word. joins is true if this word or an earlier one is of joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

@@ -110,8 +110,8 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, and returns the text before end; if there is no end, all. An end after
-// a backslash or in $(...) does not count, nor a ) in quotes or parentheses.
+// until consumes the text through end, and returns the text before end; without an end, it returns all. An end after a
+// backslash or in $(...) does not count, nor a ) in quotes or parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

@@ -13,7 +13,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse parses a command as sh or else as bash, which has most of what other shells have. The error is that for sh.
+// Parse parses a command as sh or else as bash, which has most of what other shells have. The error is sh's.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -33,7 +33,7 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// calls returns the simple commands in a text and its substitutions; nil: none, or no shell understands it.
+// calls returns the simple commands in a text and its substitutions; nil if there are none, or no shell understands it.
 func calls(text string) (all [][]string) {
 	file, err := Parse(text)
 	if err != nil {
@@ -99,7 +99,7 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that goes on after the command's shell has ended; "": none.
+// Background returns a part of a command that continues after the command's shell has ended; "" if there is none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
@@ -121,7 +121,7 @@ func (t *text) background() (part string) {
 		if n, is := n.(*syntax.Stmt); is && n.Background && part == "" {
 			part = strings.TrimSpace(t.command[n.Pos().Offset():n.End().Offset()])
 		}
-		_, waited := n.(*syntax.CmdSubst) // the shell waits for its output
+		_, waited := n.(*syntax.CmdSubst) // the shell waits for the output of a substitution
 		return !waited
 	})
 	if slices.ContainsFunc(t.calls, func(words []string) bool { return words[0] == "wait" }) {
@@ -130,7 +130,7 @@ func (t *text) background() (part string) {
 	return part
 }
 
-// Cut returns why shell refuses the command that cron has ended at a % that was meant as text; nil: it does not.
+// Cut returns why shell refuses the command if cron has cut it at a % that was meant as text, else nil.
 func (l *Line) Cut(shell string) error {
 	if l.Input == "" || path.Base(shell) == "zsh" {
 		return nil
@@ -141,7 +141,7 @@ func (l *Line) Cut(shell string) error {
 	return nil
 }
 
-// detaching has the arguments with which these programs put their job into the background.
+// detaching has, by program, the arguments that make the program put its job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),
@@ -149,7 +149,7 @@ var detaching = map[string]*regexp.Regexp{
 	"start-stop-daemon": regexp.MustCompile(`(^| )-(\w*b\w*|-background)( |$)`),
 }
 
-// Detached returns the program in a command that puts its job into the background; "": none.
+// Detached returns the program in a command that puts its job into the background; "" if there is none.
 func Detached(command string) (program string) {
 	for _, t := range textsIn(command, anyShells) {
 		for _, words := range t.calls {
@@ -177,7 +177,7 @@ type text struct {
 	calls   [][]string
 }
 
-// textsIn returns a command and, each once however often it is nested, the texts that shells finds in it and in them.
+// textsIn returns a command, the texts that shells finds in it, and those that shells finds in these; each text once.
 func textsIn(command string, shells func(words []string) []string) (all []text) {
 	commands := []string{command}
 	for i := 0; i < len(commands); i++ {
@@ -195,7 +195,7 @@ func textsIn(command string, shells func(words []string) []string) (all []text) 
 }
 
 func anyShells(words []string) (texts []string) {
-	for i := range words { // a program that is not known may run the words behind it
+	for i := range words { // an unknown program may run the words after it
 		if inner, ok := cronline.ShellText(words[i:]); ok {
 			texts = append(texts, inner)
 		}

@@ -58,14 +58,14 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of a line, a carriage return included, though to cron that is a part of the command.
+// cutEnd cuts off the end of a line, with a carriage return, though cron takes that as a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab: it has a NUL byte, or more lines that are not understood than jobs
-// and lines meant as jobs. An Unknown line after one that ends in a backslash does not count. nil: it is one.
+// Refuse returns why a text is no crontab, else nil: it has a NUL byte, or more lines that are not understood than jobs
+// and lines meant as jobs. An Unknown line after one that ends in a backslash does not count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// continues reports whether a line other than a comment ends in an unescaped backslash. cron does not join it with the next.
+// continues reports whether a line (no comment) ends in an unescaped backslash. cron does not join it with the next.
 func (l *Line) continues() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
@@ -136,8 +136,8 @@ func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread reports whether a job contradicts userColumn. An unknown first word may be a command that is not
-// installed: it counts as a user only if a command follows, and if it is no program that runs others.
+// misread reports whether a job contradicts userColumn. An unknown first word may be a command that is not installed.
+// So it counts as a user only if a command follows, and if it is not itself a program that runs others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)
@@ -154,7 +154,7 @@ func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand reports whether a word certainly begins a command. Then the word before is a user, known here or not.
+// startsCommand reports whether a word certainly begins a command. If so, the word before it is a user, known or not.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

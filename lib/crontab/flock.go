@@ -12,8 +12,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// flockCall is a call of flock(1) with a command. Wrap replaces flock's own words by `adlock run --flock`. It adds
-// the old command as a comment for Unwrap, as options of flock can be written in many ways.
+// flockCall is a call of flock(1) with a command. Wrap replaces flock's own words by `adlock run --flock`. As options
+// of flock can be written in many ways, Wrap keeps the old command in a comment, for Unwrap.
 type flockCall struct {
 	from, to      int // where flock's own words stand in the line: the program, its options, FILE, and -c
 	name, options string
@@ -31,7 +31,7 @@ var (
 
 	// oneWord matches exactly one word of a shell. $HOME, $LOGNAME and $USER count, as they rarely have blanks.
 	oneWord = regexp.MustCompile("^(?:[^\\s'\"\\\\$`*?[{(]|\\\\.|'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\$(?:HOME|LOGNAME|USER)\\b|\\$\\{(?:HOME|LOGNAME|USER)\\})+$")
-	// noFile matches a FILE that looks like an option, is a device, or is printed by a command.
+	// noFile matches a FILE that adlock cannot take: it looks like an option, is a device, or is printed by a command.
 	noFile = regexp.MustCompile("^['\"\\\\]*-|^['\"]?/dev/[^/]+$|[(`]")
 
 	// changing lists the variables that would change what a line with flock does under `adlock run`.
@@ -46,7 +46,7 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock to replace in a line, or why they stay. Both are empty without w.Flock, and if
+// flocks returns the calls of flock to replace in a line, or why they stay. It returns neither without w.Flock, and if
 // the line is below adlock's SHELL, or flock is not the first program in it that locks.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
@@ -78,8 +78,8 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	return all, why
 }
 
-// readFlock reads a call of flock, perhaps behind a program that starts it. If f.to is 0, adlock cannot
-// replace the call, and why is the reason; if why is "" too, it is no call of flock.
+// readFlock reads a call of flock, perhaps after a program that starts it. If f.to is 0, adlock cannot replace the
+// call, and why is the reason. If why is "" too, it is no call of flock.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {
@@ -133,8 +133,8 @@ func flockOptions(text string) (options string) {
 	return options + " --wait " + wait + " -E " + flockStatus.FindStringSubmatch(text)[1]
 }
 
-// keepsFlock returns why a line stays under flock although `adlock run` has all options of flock in it; "": the
-// line need not stay. l is the line under adlock, was its present text.
+// keepsFlock returns why a line stays under flock although `adlock run` has all its options of flock; "" if the line
+// need not stay. l is the line under adlock, was its present text.
 func (v variables) keepsFlock(l *Line, was string) (why string) {
 	if i := slices.IndexFunc(changing, func(name string) bool { return v.value(name) != "" }); i >= 0 {
 		return stays + "and under adlock run " + changing[i] + " would change what it does"

@@ -11,9 +11,9 @@ import (
 
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL
-// of the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
-// SHELL=shell, or would share its lock with another job, refused is that line, and the result is empty.
+// Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL of
+// the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
+// SHELL=shell, or would share its lock with another job, refused is that line, and r is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs, taken := noVariables(), map[*Line]candidate{}, names{}
 	for i := range lines {

@@ -8,7 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron first tries to read a line as this: any NAME will do (load_env of vixie-cron).
+// variable matches a line NAME = VALUE. cron first tries to read each line so, with any NAME (vixie-cron's load_env).
 var variable = regexp.MustCompile(`^[ \t]*("[^"=]+"|'[^'=]+'|[^\s"'=][^\s=]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -82,7 +82,7 @@ func (l *Line) with(text string) *Line {
 	return &job
 }
 
-// schedule reads a schedule. A minus sign before it keeps cronie and SUSE's cron from writing to syslog.
+// schedule reads a schedule. A minus sign before it tells cronie and SUSE's cron not to log to syslog.
 func (s *scanner) schedule() (schedule Schedule, why string) {
 	s.skip()
 	if rest := s.line[s.at:]; len(rest) > 1 && rest[0] == '-' && !strings.ContainsAny(rest[1:2], blanks) {
@@ -100,7 +100,7 @@ func (s *scanner) schedule() (schedule Schedule, why string) {
 	return scheduleOf(fields)
 }
 
-// flags skips the flags of OpenBSD and FreeBSD: no mail after a success, no log, one at a time.
+// flags skips the flags of OpenBSD and FreeBSD, which mean no mail after a success, no log, and one run at a time.
 func (s *scanner) flags() {
 	for {
 		before := s.at
@@ -117,8 +117,8 @@ func isUserName(word string) bool {
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
 }
 
-// noCommand returns why a text is no command; "": it is one. A number is a column of an anacrontab.
-// vixie-cron itself refuses a sixth star, and reads "@daily = x" as a variable.
+// noCommand returns why a text is no command; "" if it is one. A number would be a column of an anacrontab. vixie-cron
+// itself refuses a sixth star, and reads "@daily = x" as a variable.
 func noCommand(text string) (why string) {
 	text = strings.Trim(text, blanks+"\r")
 	first := text

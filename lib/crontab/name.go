@@ -9,8 +9,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// nameOf returns the name of a job's lock. It is made of the command alone, so that it is the same on every
-// run and machine. Only jobs with the same command, user, variables and input may share it.
+// nameOf returns the name of a job's lock. The name is made of the command alone, so it is the same on every run and
+// machine. Only jobs with the same command, user, variables and input may share it.
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(passedOn(command))
 	return name
@@ -22,7 +22,7 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the name of a job's lock and the job's identity, if the job has --name or will be wrapped (wraps).
+// nameJob returns the name of a job's lock and the job's identity, if the job has --name or wraps (will be wrapped).
 func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %016x %q %q", l.User, v.hash, passedOn(l.Command), l.Input)}
@@ -38,7 +38,7 @@ type holder struct {
 	line     int
 }
 
-type names map[string][]holder // of each name the first two jobs that differ
+type names map[string][]holder // for each name, the first two jobs that differ
 
 func (n names) add(l *Line, j candidate) {
 	if of := n[j.name]; j.name != "" && (len(of) == 0 || len(of) == 1 && of[0].identity != j.identity) {
@@ -46,7 +46,7 @@ func (n names) add(l *Line, j candidate) {
 	}
 }
 
-// collision returns why a job cannot have its name: another job has it; "": it can.
+// collision returns why a job cannot have its name, which another job has; "" if it can.
 func (n names) collision(j candidate) string {
 	for _, other := range n[j.name] {
 		if other.identity != j.identity {

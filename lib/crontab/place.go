@@ -51,7 +51,7 @@ const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for other and missing files.
+// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for any other file.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	whole, unknown := filepath.Abs(path)
@@ -75,7 +75,7 @@ func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure strin
 	return "", ""
 }
 
-// sameAs returns a test that is true for paths to the same file: one spool may be a link to another.
+// sameAs returns a function that reports whether a path leads to the same file, as one spool may be a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)
@@ -83,7 +83,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// Place returns whether lines of the crontab at path name users, and the user whose own crontab it is, or "".
+// Place returns whether lines of the crontab at path name users. user is whose own crontab it is, or "".
 func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
-	Reboot bool   // once, when cron starts: Shortest is 0
+	Reboot bool   // the job starts once, when cron starts; Shortest is 0
 
-	Shortest time.Duration // the time between two starts, without summer time; 0 if the job never starts (30 February)
+	Shortest time.Duration // shortest time between starts, without summer time; 0 if the job never starts (30 February)
 }
 
 // macros are in lower case only, as cron knows them.
@@ -24,7 +24,7 @@ var macros = map[string][5]string{
 	"@hourly": {"0", "*", "*", "*", "*"}, "@every_minute": {"*", "*", "*", "*", "*"}, // FreeBSD
 }
 
-// named returns the schedule of @reboot, a macro, or FreeBSD's @SECONDS, which counts from a run's end.
+// named returns the schedule of @reboot, of a macro, or of FreeBSD's @SECONDS, which counts from the end of a run.
 func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""
@@ -46,10 +46,10 @@ func named(word string) (schedule Schedule, why string) {
 type column struct {
 	name        string
 	least, most int
-	names       string // of the values from least on, three letters and a blank each
+	names       string // the names of the values from least on: three letters and a blank each
 }
 
-// sunday is the second number of Sunday; the first is 0.
+// sunday is the second number of Sunday, besides 0.
 const sunday = 7
 
 var columns = [5]column{
@@ -149,7 +149,7 @@ var (
 	stepped  = regexp.MustCompile(`^(\d+)(/\d+)$`)
 )
 
-// advice returns how to write a range that goes down (22-4) or a step without a range (0/15); else "".
+// advice returns how to write a range that goes down (22-4) or a step without a range (0/15); "" for anything else.
 func (c *column) advice(field string) string {
 	most := c.most
 	if most == sunday {
@@ -191,15 +191,15 @@ func shortest(sets [5]set, both bool) time.Duration {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) { // two calendar cycles of 28 years: a day may come only once a cycle
+var calendar = sync.OnceValue(func() (dates []date) { // two cycles of 28 years, as a date may occur only once a cycle
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}
 	return dates
 })
 
-// shortestOfDays returns the shortest time between days with a start; 0: there is none. If both, day of month and day
-// of week must match; if not, one is enough: neither begins with a star (crontab(5)).
+// shortestOfDays returns the shortest time between days with a start; 0 if there are none. If both is true, day of
+// month and day of week must match. Otherwise neither begins with a star, and one match is enough (crontab(5)).
 func shortestOfDays(sets [5]set, both bool) (least time.Duration) {
 	last := -1
 	for i, at := range calendar() {

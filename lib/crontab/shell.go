@@ -19,18 +19,18 @@ func quotes(shell string) bool {
 
 var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 
-// plain matches a command that means the same as arguments of `adlock run`. There are no redirections, which would
+// plain matches a command that means the same as arguments of `adlock run`. It allows no redirections, which would
 // empty a file even if the job is denied, and no substitutions, which would run outside of the lock.
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain reports whether command matches plain, and its first word is no word of the shell, which no program replaces.
+// isPlain reports whether command matches plain, and does not begin with a shell's own word, which may be no program.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !cronline.IsShellWord(found[1])
 }
 
-// unquote undoes fault.Quoted. For other text the result may be wrong: wrap it again and compare.
+// unquote undoes fault.Quoted. For other text the result may be wrong, so the caller must wrap it again and compare.
 func unquote(word string) (text string, ok bool) {
 	if len(word) < 2 || word[0] != '\'' || word[len(word)-1] != '\'' {
 		return "", false

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// WithoutSleep returns a command without the shell around it and the sleep before it, if any, and the
-// arguments of that sleep; "": there is none.
+// WithoutSleep returns a command without the shell around it and the sleep before it, if any. sleep has the arguments
+// of that sleep; "" if there is none.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
@@ -38,11 +38,11 @@ var (
 	units    = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 
-// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly matters.
+// noticeable says that a sleep shorter than 1/noticeable of the time between starts hardly matters.
 const noticeable = 10
 
-// LongSleep returns the arguments of the sleep with which the command begins, and how long that lasts at most. The
-// time is 0 if there is none, or the line's lock hardly needs to be held for it (noticeable).
+// LongSleep returns the arguments of the sleep with which the command begins, and the longest time that it lasts. The
+// time is 0 if there is no sleep, or it is too short to matter for the lock (noticeable).
 func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
 	_, words = WithoutSleep(command)
 	if longest = longestSleep(words); l.Schedule.Shortest == 0 || noticeable*longest < l.Schedule.Shortest {
@@ -53,14 +53,14 @@ func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
 
 const mostRandom = 32767
 
-// longestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts as mostRandom.
+// longestSleep returns the longest duration of a sleep with these words; 0 if unknown. $RANDOM counts as mostRandom.
 func longestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {
 		unit = max(unit, units[words[last:]])
 	}
 	seconds := func(text string) time.Duration {
-		n, _ := strconv.ParseUint(text, 10, 24) // if it is out of range, n is the largest
+		n, _ := strconv.ParseUint(text, 10, 24) // out of range: n is the largest number
 		return time.Duration(n) * unit
 	}
 	switch {

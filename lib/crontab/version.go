@@ -9,7 +9,7 @@ import (
 
 // A generated crontab often names the directory of the newest installation, so each installation changes a lock's name.
 var (
-	// installation matches a name in a directory of versions; dated and built, one with a date or a build.
+	// installation matches a name in a directory of versions, dated a name with a date, and built one with a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
 	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
 	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)
@@ -18,8 +18,8 @@ var (
 // ChangesLock is what messages say of a VersionInPath.
 const ChangesLock = " is another one after each installation, and so is the lock: the new line starts beside the old job"
 
-// VersionInPath returns what in a command's paths probably changes with each installation; "": nothing. A
-// date or a build counts only in the path of a program, a script or a cd: an argument may be an archive.
+// VersionInPath returns the part of a command's paths that probably changes with each installation; "" if none does. A
+// date or a build counts only in the path of a program, a script or a cd, as an argument may be an archive.
 func VersionInPath(command string) string {
 	if found := installation.FindStringSubmatch(command); found != nil {
 		return found[1]

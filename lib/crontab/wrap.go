@@ -36,7 +36,7 @@ type Wrapper struct {
 // FromSchedule is the Limit that derives ExpireAfter from the schedule.
 const FromSchedule = "from-schedule"
 
-// variables are those above a line. Jobs are compared by the hash: all variables of each pair would take quadratic time.
+// variables are those set above a line. Jobs are compared by the hash, as comparing all variables takes quadratic time.
 type variables struct {
 	values map[string]string
 	hash   uint64
@@ -134,7 +134,7 @@ func (w *Wrapper) refuses(l *Line, v variables) error {
 	return w.RunRefusal(Completed(v.value, l.User, w.Filed), []string{"--name", "any"})
 }
 
-// Completed returns variable, but with a wait if only a settings file of the user sets one: ADLOCK_WAIT_ELAPSED wants it.
+// Completed returns variable, but with a wait if only a user's settings file sets one, as ADLOCK_WAIT_ELAPSED needs it.
 func Completed(variable func(name string) string, user string, filed func(user, variable string) bool) func(name string) string {
 	return func(name string) string {
 		value := variable(name)
@@ -177,13 +177,13 @@ func each(lines []Line, change func(l *Line, v variables) (text, why string)) (r
 	return r
 }
 
-// lockers lists programs that seem to lock. A line with one stays (but see Wrapper.Flock), or it might lock twice.
+// lockers lists programs that seem to lock. A line with one stays (but see Wrapper.Flock), as it might lock twice.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
+// LongestCommand is how many bytes of a command fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
 const LongestCommand = 998
 
-// ofDcron matches what dcron reads before the command (its crontab(5)).
+// ofDcron matches words before the command that dcron reads itself (its crontab(5)).
 var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 
 func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
@@ -228,7 +228,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 // Length returns how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf counts the blanks before the command too, as cron does: they follow the last column.
+// lengthOf also counts the blanks before the command, which follow the last column, as cron does.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
@@ -246,16 +246,16 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return IsHomeless(user, v.value, w.Homeless)
 }
 
-// IsHomeless reports whether the user of a crontab line can have no lock directory: homeless says so of the
-// user and HOME, and the variables set neither ADLOCK_DIR nor ADLOCK_STORE. It is false if user is "" (the
-// line names none) or homeless is nil.
+// IsHomeless reports whether the user of a crontab line can have no lock directory: homeless returns true for the user
+// and HOME, and the variables set neither ADLOCK_DIR nor ADLOCK_STORE. It is false if user is "" (the line names none)
+// or homeless is nil.
 func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
 var namesPlace = regexp.MustCompile(`ADLOCK_(DIR|STORE)|--store\b`)
 
-// Homeless returns the users with jobs that seem to use adlock who can have no lock directory.
+// Homeless returns the users who have jobs that seem to use adlock, but can have no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	v := noVariables()
 	for i := range lines {
@@ -284,28 +284,28 @@ func (w *Wrapper) limitOption(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf returns a command as arguments of `adlock run`: a plain one as it is, any other one as
-// SHELL -c 'COMMAND'. With another shell than /bin/sh, a plain command gets SHELL -c too: that shell itself runs a
-// script without a #! line, and `adlock run` would have /bin/sh run it. A command that begins with SHELL -c gets a
-// second one, so that Unwrap removes the right one.
+// argumentsOf returns a command as arguments of `adlock run`: a plain one as it is, any other one as SHELL -c
+// 'COMMAND'. With another shell than /bin/sh, a plain command gets SHELL -c too: that shell itself runs a script
+// without a #! line, but `adlock run` would have /bin/sh run it. A command that begins with SHELL -c gets a second one,
+// so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
 		return command
 	}
-	// cron knows no quotes. A backslash that Quoted adds is followed by a quote, not by %.
+	// cron knows no quotes. A backslash that Quoted adds is followed by a quote, never by %.
 	return call + fault.Quoted(command)
 }
 
-// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >= IfElapsed
-// ensures correct and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". It is no less
-// than the 15 minutes recommended for IfElapsed, or a job that serves a queue each minute would be ended in
-// its second minute. IfElapsed stays 0: it counts from the end of a run, and would make a start too soon.
+// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >= IfElapsed ensures correct
+// and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". It is no less than the 15 minutes
+// recommended for IfElapsed: otherwise a job that serves a queue each minute would be ended in its second minute.
+// IfElapsed stays 0. A longer one, counted from the end of a run, would deny the next start as too soon.
 func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf returns the program that locks; "": none. In a text that no shell understands, each word counts.
+// lockerOf returns the program that locks; "" if none does. In a text that no shell understands, each word counts.
 func lockerOf(command string) string {
 	for _, t := range textsIn(command, calledShell) {
 		if t.calls == nil {
@@ -324,7 +324,7 @@ func lockerOf(command string) string {
 
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns the job from which Wrap makes exactly this line, or why there is none. A line without adlock stays.
+// unwrapped returns the job from which Wrap makes exactly this line, or why there is none. Lines without adlock stay.
 func unwrapped(l *Line, v variables) (text, why string) {
 	for i, form := range []*regexp.Regexp{wrappedForm, flockedForm} {
 		found := form.FindStringSubmatch(l.Command)

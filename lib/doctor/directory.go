@@ -66,8 +66,8 @@ func (m *Machine) fleeting() string {
 	return cmp.Or(m.Fleeting(m.Dir), m.Fleeting(real))
 }
 
-// locks reports locks that are damaged or cannot be read: their jobs are not run. It reports locks of other machines,
-// and the first lock from another boot of a machine with this id, which may be a clone.
+// locks reports locks that are damaged or cannot be read, whose jobs are not run. It also reports locks of other
+// machines, and the first lock from another boot of a machine with this id, which may be a clone.
 func locks(dir *lockfile.Dir) (all []Finding) {
 	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -92,7 +92,7 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 			all = append(all, warn("machine id", f.String()+" is of another boot of a machine with this id, named "+lock.Node()+
 				": this machine before it was booted, or a clone of it", "give each machine an id of its own (machine-id(5)); if no such job runs: adlock clear "+string(f.Name)))
 		}
-		_ = lock.Close() // only read
+		_ = lock.Close() // it was only read
 	}
 	if len(foreign) > 0 {
 		all = append(all, warn("machine id", named(foreign)+": of a machine with another id, so whether their owners live cannot be seen here",
@@ -106,8 +106,8 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 
 func named(names []string) string { return fault.Listed(slices.Sorted(slices.Values(names)), 5) }
 
-// fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock
-// directory, but not from a directory above a missing one.
+// fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock directory;
+// in a directory above a missing one it stays.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -179,7 +179,7 @@ func ahead(off time.Duration) string {
 	return limit.FormatAge(off) + " ahead of"
 }
 
-// resolution returns the unit of a file's mtime: it sets one with a 1 in every digit, and reads it back.
+// resolution returns the unit of a file's mtime. It sets a time with a 1 in every digit, and reads that back.
 func resolution(path string) (time.Duration, error) {
 	const odd = 111111111
 	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
@@ -248,7 +248,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	return append(all, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
-// logSize returns how many bytes the runlog may take in a directory, with its rotated file; 0: it is elsewhere.
+// logSize returns how many bytes the runlog may take in dir, with its rotated file; 0 if the runlog is elsewhere.
 func (m *Machine) logSize(dir string) int64 {
 	if dir != m.LogDir {
 		return 0

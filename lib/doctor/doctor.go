@@ -1,5 +1,5 @@
-// Package doctor examines whether a machine is fit to keep locks. It checks what adlock checks for each lock by
-// the same functions. The result is for one time and one user: cron may run a job with other limits.
+// Package doctor examines whether a machine is fit to keep locks, by the same functions that adlock calls for each
+// lock. The result is for one time and one user: cron may run a job with other limits.
 package doctor
 
 import (
@@ -30,7 +30,7 @@ type Finding struct {
 	Grade Grade
 	What  string
 	Text  string // the state, or what is wrong with it
-	Cure  string // "": nothing is wrong, or the text says it
+	Cure  string // "": nothing is wrong, or Text has the cure
 }
 
 func (f Finding) String() string {
@@ -45,7 +45,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine has what Examine must be told of a machine; Examine finds out the rest.
+// Machine has what Examine must be told about a machine; Examine finds out the rest.
 type Machine struct {
 	Dir, LogDir string                        // of the locks and of the runlog; "": unknown, as a settings file has a mistake
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default

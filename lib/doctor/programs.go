@@ -29,7 +29,7 @@ func (m *Machine) program(name string) Finding {
 	return fine(name, path)
 }
 
-// partner finds nothing wrong if adlock-locksmith is missing and there is no store beyond this machine.
+// partner finds nothing wrong with a missing adlock-locksmith if there is no store beyond this machine.
 func (m *Machine) partner() Finding {
 	found := m.program(config.Locksmith)
 	if found.Grade == Fail && m.Remote == "" {

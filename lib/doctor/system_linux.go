@@ -15,7 +15,7 @@ import (
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns if less is free at path than least bytes, or than fewestInodes files; if nothing is free, it fails.
+// freeSpace warns if less is free at path than least bytes, or than fewestInodes files. It fails if nothing is free.
 func freeSpace(path string, least int64, variable string) []Finding {
 	const what = "free space"
 	cure := "make some, or name another directory by " + variable
@@ -28,7 +28,7 @@ func freeSpace(path string, least int64, variable string) []Finding {
 	}
 	bytes := st.Bavail * uint64(st.Bsize)
 	text := strconv.FormatUint(bytes>>20, 10) + " MiB"
-	if st.Files > 0 { // btrfs does not count them
+	if st.Files > 0 { // btrfs does not count files
 		text += " and " + strconv.FormatUint(st.Ffree, 10) + " files"
 	}
 	switch {
@@ -89,9 +89,9 @@ func boot(self process.Identity) Finding {
 	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
-// leastMemory is the address space with which no program of adlock has died. Go's runtime reserves some 700
-// MB at the start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the process (measured
-// with Go 1.26 on amd64: under 760 MB it ended 15 of 300 runs).
+// leastMemory is an address space with which no program of adlock has died. Go's runtime reserves some 700 MB at the
+// start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the process (measured with Go 1.26 on amd64:
+// under 760 MB it ended 15 of 300 runs).
 const leastMemory = 780_000 << 10
 
 func limits() Finding {

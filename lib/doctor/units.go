@@ -47,7 +47,7 @@ func unitWithDropIns(path string) string {
 	}
 	text := "\n"
 	for _, path := range paths {
-		file, _ := os.ReadFile(path) // "" if it is gone
+		file, _ := os.ReadFile(path) // "" if the file is gone
 		text += string(file) + "\n"
 	}
 	return text

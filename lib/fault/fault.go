@@ -20,7 +20,7 @@ import (
 type Kind int
 
 const (
-	System        Kind = iota // a system call failed; and errors without another kind
+	System        Kind = iota // a system call failed, or the error has no other kind
 	Usage                     // the command line or a setting is wrong
 	Unavailable               // a part that is needed is missing or unreachable
 	CannotCreate              // a directory or file cannot be created
@@ -28,14 +28,14 @@ const (
 	Denied                    // busy, too-soon, full, lost: try again later
 	NotPermitted              // not permitted, or stuck
 	NoCommand                 // there is no such command
-	NotRunnable               // the command is there and cannot be run
+	NotRunnable               // the command exists, but cannot be run
 	Misconfigured             // a settings file is wrong about where locks are
 )
 
 // Error is an error about one object, shown in one line: "object: reason".
 type Error struct {
 	Kind   Kind
-	Object string // the file, option or process that it concerns
+	Object string // the file, option or process that the error concerns
 	Err    error  // the reason, with the operating system's message if it has one
 }
 
@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // longest bounds the object in a message, in bytes (PATH_MAX): an operand can be as long as a command line.
 const longest = 4096
 
-// reason returns only the operation and the cause of a *fs.PathError: the object already names its path.
+// reason returns only the operation and the cause of a *fs.PathError, as the object already names its path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -103,7 +103,7 @@ func OnQuit() {
 	}()
 }
 
-// Untold is an error that concerns a dead process only, or has already been reported: Report does not print it.
+// Untold is an error that only concerns a dead process, or has already been reported. Report does not print it.
 type Untold struct{ Err error }
 
 func (u Untold) Error() string { return u.Err.Error() }
@@ -112,8 +112,8 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn prints a warning to standard error, as Report prints an error.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
-// error. It does not use os.Stderr: after the reader has gone, that would end this process by SIGPIPE.
+// Report writes err to standard error as the one line "adlock: object: reason". It does not print an Untold error. It
+// does not use os.Stderr, as a write there after the reader has gone would end this process by SIGPIPE.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {
@@ -142,7 +142,7 @@ func writable() bool {
 	return n > 0 || err == unix.EINTR
 }
 
-// OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
+// OneLine makes one line of the text of an error. That of errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // Listed joins up to most of the names by commas, and counts the rest.
@@ -153,12 +153,12 @@ func Listed(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// Quoted returns text quoted, so that a shell reads it as one word.
+// Quoted returns text in quotes, so that a shell reads it as one word.
 func Quoted(text string) string {
 	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // with ReplaceAll it would be inlined, and the helper larger
 }
 
-// Plain returns text with '?' for each character that does not print, so that no name moves the cursor.
+// Plain returns text with '?' for each character that does not print, so that no text moves the cursor.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -20,7 +20,7 @@ const (
 )
 
 // The private statuses by which the library's verbs answer adlock_get. None is the number of a signal (W14 in
-// sh/adlock.sh, which repeats them). To read a printed answer, `$(…)` would put a process between script and helper.
+// sh/adlock.sh, which repeats them). A printed answer would need `$(…)`, a process between script and helper.
 const (
 	AnswerTooSoon = 80
 	AnswerBusy    = 81
@@ -28,7 +28,7 @@ const (
 	AnswerExpired = 83
 	AnswerStuck   = 84 // the helper has printed the error; the script gets 77
 	AnswerPaused  = 85
-	AnswerGone    = 86 // to a withdrawal: if a lock is there, it is not the script's
+	AnswerGone    = 86 // answers a withdrawal: a lock that is there is not the script's
 )
 
 var ofKind = [...]int{

@@ -1,5 +1,5 @@
-// Package flock locks a file that a person names, with flock(2) as flock(1) does, so that a run also excludes
-// other programs and other users. A run holds that file beside its atom.
+// Package flock locks a file that a person names, with flock(2) as flock(1) does. So a run also excludes other programs
+// and other users. A run holds that file beside its atom.
 //
 // A run takes the atom first, then the file. It takes the file first only if it has to end the atom's owner or
 // replace its lock. A run that finds the file locked waits for it without the atom. Once it gets the file, it
@@ -32,8 +32,8 @@ type File struct {
 }
 
 // Open opens name, a file or a directory, to lock it shared or exclusively. It opens name for reading (but see
-// openToWrite), as the file may be another user's, and so uses O_CREAT only for a new one (fs.protected_regular).
-// Without create a missing file is not made: the File is nil, with an error if the directory is not writable.
+// openToWrite), as the file may be another user's, and so uses O_CREAT only for a new one (fs.protected_regular). If
+// create is false, it makes no file: the File is then nil, with an error if the directory is not writable.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
@@ -109,8 +109,8 @@ func (f *File) openToWrite() {
 // Descriptor returns the file's descriptor, for the job: the file stays locked while any process has it open.
 func (f *File) Descriptor() int { return f.fd }
 
-// TryLock locks the file; false: the lock of another process excludes that. If the file is no longer at its
-// path, its lock excludes no newcomer: TryLock opens the path again, or fails if the file was inherited.
+// TryLock locks the file; free is false if the lock of another process excludes that. A file that is no longer at its
+// path excludes no newcomer: then TryLock opens the path again, or fails if the file was inherited.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -152,7 +152,7 @@ func (f *File) reopen() error {
 	return err
 }
 
-// take returns the result of the flock(2) that Await has begun; EWOULDBLOCK if there is none yet.
+// take returns the result of the flock(2) that Await has begun; EWOULDBLOCK without a result.
 func (f *File) take() error {
 	select {
 	case err := <-f.granted:
@@ -175,8 +175,8 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await starts a thread that blocks in flock(2), and so waits in the kernel's queue. tells, also returned by
-// later calls, can be read when it is time to call TryLock; with an error it is below 0.
+// Await starts a thread that blocks in flock(2), and so waits in the kernel's queue. tells, which later calls return
+// too, can be read when it is time to call TryLock. With an error it is below 0.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -205,8 +205,8 @@ func (f *File) Free() {
 	}
 }
 
-// Close closes the file, which unlocks it if no other process has inherited it. If a thread still waits for
-// the file, that happens once the kernel grants it.
+// Close closes the file, which unlocks it if no other process has inherited it. If a thread still waits for the file,
+// Close leaves the closing to a goroutine, once the kernel has granted the lock.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -225,7 +225,7 @@ func (f *File) Close() {
 // IsTaken reports whether a process of this pid namespace keeps out newcomers that want the file as f does.
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-// Locker returns the pid of a process, perhaps dead, whose lock keeps out newcomers; 0: none, or unknown.
+// Locker returns the pid of a process, perhaps dead, whose lock keeps out newcomers; 0 if there is none, or unknown.
 func (f *File) Locker() int { return sysfile.FlockHolder(f.fd, f.how == unix.LOCK_SH) }
 
 // Holder returns the process that locked the file, if that is this process or an ancestor. Otherwise, if this
@@ -251,7 +251,7 @@ func (f *File) Holder() process.Identity {
 }
 
 func (f *File) firstHolder() int {
-	line, _ := process.Ancestors() // if the list is incomplete: the topmost known one
+	line, _ := process.Ancestors() // an incomplete list still has the topmost known one
 	for _, pid := range slices.Backward(line) {
 		if f.IsHeldIn(pid) {
 			return pid
@@ -260,7 +260,7 @@ func (f *File) firstHolder() int {
 	return os.Getpid()
 }
 
-// IsHeldIn reports whether a process has the file open and locked against newcomers; false if that is hidden.
+// IsHeldIn reports whether a process has the file open and locked against newcomers; false if that cannot be seen.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
 	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, &st, f.how == unix.LOCK_SH)

@@ -79,8 +79,8 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner sets the owner, and fails if it is neither the asker nor an ancestor of it. If the asker dies
-// meanwhile, another process becomes the parent: then standard input, a pipe of the asker, has ended.
+// findOwner sets the owner, and fails if it is neither the asker, which has started this process, nor its ancestor. If
+// the asker dies meanwhile, another process becomes the parent; but then the asker's pipe, standard input, has ended.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must name the process that is to own the lock, as the parent is process 1")

@@ -1,10 +1,10 @@
-// Package hold is the verb `hold`: it acquires an atom for the program that has started it and speaks with it
-// in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
+// Package hold is the verb `hold`. It acquires an atom for the program that has started it, the asker, and speaks with
+// it in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
 //
-// The program owns the lock, not this process: if this process is killed, only the program's death frees the
-// atom, and a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process only
-// acquires the lock and releases it: at a line `release`, at the end of its input, or when the program is dead.
-// Signals for the program (Ctrl-C) do not end this process, as the program may have to clean up first, under its lock.
+// The program owns the lock, not this process. If this process is killed, only the program's death frees the atom, and
+// a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process only acquires the lock
+// and releases it: at a line `release`, at the end of its input, or when the program is dead. Signals for the program
+// (Ctrl-C) do not end this process, as the program may have to clean up first, under its lock.
 //
 // Each answer is a line, whose first word says what happened:
 //
@@ -42,7 +42,7 @@ type Keeper interface {
 }
 
 // Opener opens a store beyond this machine; args are those of the verb. lost gets the reason when another process may
-// get the atom.
+// acquire the atom.
 type Opener func(a *Args, args []string) (k Keeper, lost <-chan string, err error)
 
 // Verb is the verb hold. With open nil, adlock-locksmith replaces this process if the lock is in a store.
@@ -70,7 +70,7 @@ func more() []config.List {
 	}
 }
 
-// hold reports errors that come before the locks are opened on standard error only, later ones in an answer too.
+// hold reports errors from before the locks are opened on standard error only, later ones in an answer too.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -108,18 +108,18 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes an answer, but not by os.Stdout: if the reader is gone, SIGPIPE would leave the lock in place.
+// say writes an answer, not by os.Stdout: if the reader is gone, SIGPIPE would end this process and leave the lock.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
 	return err
 }
 
-// stepAside leaves the owner's session, away from signals to the program's terminal, group or session, if
-// it leads no group. It also catches signals that would end this process: if it ignored them, a hook would do so too.
+// stepAside leaves the owner's session, away from signals to the program's terminal, group or session. (A group's
+// leader cannot.) It also catches the signals that would end this process: if it ignored them, so would a hook.
 func stepAside() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	_, _ = unix.Setsid() // it fails in the leader of a group (awaitRest)
+	_, _ = unix.Setsid() // fails in the leader of a process group (see awaitRest)
 }
 
 type holding struct {
@@ -200,7 +200,7 @@ func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 }
 
 // exitAtDeath ends this process if the owner dies before the atom is acquired. If both channels are closed, select
-// chooses at random; so exitAtDeath checks taken again.
+// chooses at random, so exitAtDeath then checks taken.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:

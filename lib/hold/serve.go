@@ -21,8 +21,8 @@ type ending struct {
 	lost       string          // why the atom is no longer held; "": it is held
 }
 
-// serve reads what the program writes, for a second at most once the program is dead: its last words are in the pipe
-// by then, and a child of the program may keep the pipe open.
+// serve reads what the program writes. Once the program is dead, it reads for a second at most: the program's last
+// words are in the pipe by then, and a child of the program may keep the pipe open.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
 	for over := (<-chan time.Time)(nil); ; {
@@ -56,7 +56,7 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	return ending{status: status}, true
 }
 
-// ends reports whether a process is exiting or dead: an exiting one closes its files before it is dead.
+// ends reports whether a process is exiting or dead. An exiting process closes its files before it is dead.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead
@@ -102,7 +102,7 @@ func readLines(from io.Reader) <-chan string {
 // pollInterval is the pause between checks for ends that the kernel does not report.
 const pollInterval = 200 * time.Millisecond
 
-// AwaitDeath returns once the owner is dead beyond doubt; never, as long as its death cannot be checked.
+// AwaitDeath returns once the owner is certainly dead. It does not return while that cannot be checked.
 func AwaitDeath(owner process.Identity) {
 	held, _ := process.Hold(owner.Key(), owner.Inode) // without it AwaitDeath polls
 	defer held.Close()
@@ -113,7 +113,7 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when nothing of a dead owner's job remains: until then it holds the atom.
+// AwaitRest returns when nothing of a dead owner's job remains. Until then the job holds the atom.
 func AwaitRest(job process.Job) {
 	for job.Remains() {
 		time.Sleep(pollInterval)
@@ -126,8 +126,8 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits until the owner is dead and nothing of its job remains. If this process could not leave the
-// owner's session (stepAside), it would wait for itself: then it returns false, and a newcomer reclaims the lock.
+// awaitRest waits until the owner is dead and nothing of its job remains. If this process could not leave the owner's
+// session (stepAside), it would wait for itself: then awaitRest returns false, and a newcomer reclaims the lock.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, _ := unix.Getsid(0); session == h.Request.Owner.PID {

@@ -1,6 +1,6 @@
-// Package hook starts a command of the user's when something has happened that a person should know. Nothing
-// depends on the command: it is an orphan (package orphan), its output is dropped, it is ended after half a
-// minute, and its failure only adds a line to the runlog. If asked to, the package also writes to syslog.
+// Package hook starts a command of the user when something has happened that a person should know. Nothing depends on
+// the command: it is an orphan (process.StartOrphan), its output is dropped, it is ended after half a minute, and its
+// failure only adds a line to the runlog. If asked to, the package also writes to syslog.
 package hook
 
 import (
@@ -17,7 +17,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Kind is what has happened; the hook finds it in ADLOCK_EVENT.
+// Kind is what has happened. The hook's variable ADLOCK_EVENT has it.
 type Kind string
 
 // Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
@@ -40,9 +40,9 @@ const (
 // Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
-	Runs    bool     // call it for Start and Success too
+	Runs    bool     // start the hook for Start and Success, too
 	Syslog  bool     // write events to the system's log as well, except Start and Success
-	Env     []string // its environment, without the event's variables; nil: this process's
+	Env     []string // the hook's environment, without the event's variables; nil: this process's
 
 	mu   sync.Mutex
 	held bool
@@ -54,12 +54,12 @@ type Event struct {
 	Kind Kind
 	Text string // in words, in one line
 
-	// Its Token, or OwnerToken if there is none, is that of the run which the event is about.
+	// The run that the event is about has its Token or, without one, its OwnerToken.
 	runlog.Event
 }
 
-// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success it only starts the hook, and only with Runs. If that fails, the error is noted in log or else printed.
+// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start and Success
+// it only starts the hook, and only with Runs. If the hook cannot be started, that is noted in log or else printed.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -78,8 +78,8 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	start()
 }
 
-// Hold delays the hooks until LetGo: a newcomer that ends this process's job would take a hook for a part of
-// it. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
+// Hold delays the hooks until LetGo, as a newcomer that ends this process's job would take a hook for a part of the
+// job. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
 func (h *Hook) Hold() {
 	h.mu.Lock()
 	h.held = true
@@ -112,8 +112,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	}
 }
 
-// Environment returns Env, else this process's environment, without ADLOCK_HOOK…, as the hook's locks could call it
-// again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers alone.
+// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK… (the hook's locks could call the hook
+// again), ADLOCK_MARK (the hook is no part of the job), and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

@@ -27,7 +27,7 @@ func LogSocket() (path string, err error) {
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket}); err != nil {
 		return logSocket, err
 	}
-	if sysfile.Poll(fd, unix.POLLOUT) == 0 { // for a datagram socket: the receiver's queue has no room
+	if sysfile.Poll(fd, unix.POLLOUT) == 0 { // the receiver's queue is full (of a datagram socket)
 		return logSocket, errFull
 	}
 	return logSocket, nil
@@ -57,7 +57,7 @@ func message(text string) []byte {
 	return []byte(shortened(text, longestMessage))
 }
 
-// shortened cuts a text to most bytes by leaving out its middle: the reason is at its end, after the operand.
+// shortened cuts a text to most bytes by leaving out its middle, as the reason is at its end, after the operand.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is argv[0] of a waiter; it is not a verb, so no person types it. A waiter starts a hook, waits
-// for it, and records its failure: the process that reported the event may have ended by then.
+// waiterName is argv[0] of a waiter. It is not a verb, so no person types it. A waiter starts a hook, waits for it, and
+// records its failure, as the process that reported the event may have ended by then.
 const waiterName = "adlock: hook"
 
 // hookTimeout is how long a hook may take. Tests change it.

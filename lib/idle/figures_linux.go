@@ -56,7 +56,7 @@ func (f *Figures) readThreads(dir string) error {
 	for _, name := range names {
 		path := dir + "task/" + name + "/status"
 		text, err := sysfile.ReadStart(path, buf[:])
-		if len(text) == len(buf) { // its user is in hundreds of groups
+		if len(text) == len(buf) { // the process has hundreds of groups
 			text, err = os.ReadFile(path)
 		}
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) { // this thread has ended
@@ -89,7 +89,7 @@ var doing = map[byte]string{
 func stateOf(status []byte) byte {
 	_, line, _ := bytes.Cut(status, []byte("\nState:\t"))
 	if len(line) == 0 {
-		return 'R' // it could not be read
+		return 'R' // the state could not be read
 	}
 	return line[0]
 }

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// How much processor time a process may take in a minute and still count as idle: as much as a
-// language runtime takes that wakes to check its timers (Java, Python).
+// How much processor time a process may take in a minute and still count as idle: as much as a language runtime (Java,
+// Python) that wakes to check its timers.
 const (
 	spareTime   = 50 * time.Millisecond
 	spareSwitch = 100 * time.Microsecond // for each context switch
@@ -28,7 +28,7 @@ const spareFaults = 6
 type Figures struct {
 	process.Key
 	Command string
-	Err     error // why the rest could not be read; nil: it was read, or the member is a supervisor and left out
+	Err     error // why the rest could not be read; nil: it was read, or was left out, as the member is a supervisor
 
 	State    string        // what a thread was found doing, in words; "": all threads slept
 	CPU      time.Duration // processor time of all its threads
@@ -47,8 +47,8 @@ type Judge struct {
 	seen  bool                    // there was a sample
 }
 
-// Look adds a sample: what the members show at a moment, by a clock that stands still while the machine is suspended.
-// It returns a sign of work in words ("": none). What could not be read is such a sign.
+// Look adds a sample: what the members show at a time, by a clock that stands still while the machine is suspended. It
+// returns a sign of work in words, else "". A member that could not be read is such a sign.
 func (j *Judge) Look(at time.Duration, members []Figures) string {
 	now := make(map[process.Key]Figures, len(members))
 	for _, m := range members {
@@ -65,8 +65,8 @@ func (j *Judge) Look(at time.Duration, members []Figures) string {
 	return text
 }
 
-// sign returns the first sign of work, with the processor time and bytes of the whole job if it
-// used any. If these alone are a sign of work, it returns only them.
+// sign returns the first sign of work, with the processor time and bytes of the whole job if it used any. If these
+// alone are a sign of work, sign returns only them.
 func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.Duration) string {
 	var cpu time.Duration
 	var bytes uint64
@@ -84,7 +84,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		case m.Err != nil:
 			note(m, "cannot be read: "+m.Err.Error())
 			continue
-		case before.Err != nil: // the previous sample has shown that
+		case before.Err != nil: // that was the previous sample's sign of work
 			continue
 		}
 		cpu += m.CPU - before.CPU
@@ -99,7 +99,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		if float64(m.Faults-before.Faults) > spareFaults*minutes(over) {
 			note(m, "has forked, or taken memory")
 		}
-		if m.Ignores && m.Switches != before.Switches { // without a context switch it has not run, and so started nothing
+		if m.Ignores && m.Switches != before.Switches { // without a context switch, it has not run and so has started nothing
 			note(m, "has run, and ignores SIGCHLD: what it started cannot be known")
 		}
 	}
@@ -125,7 +125,7 @@ func spare(before, now Figures, over time.Duration) time.Duration {
 
 func minutes(over time.Duration) float64 { return max(1, over.Minutes()) }
 
-// grown is how much a count has grown; 0 if it fell, as it does when a thread ends.
+// grown is how much a count has grown; 0 if it fell, as counts do when a thread ends.
 func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }

@@ -1,10 +1,10 @@
-// Package idle finds out whether a job works: it watches what its processes do for a while. A limit that was
-// learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
+// Package idle finds out whether a job works, by watching what its processes do for a while. A limit that was learned
+// from runtimes alone cannot tell a long run from one that hangs; a watch can.
 //
-// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced. It works if
-// a member has read or written, was started or has ended, or a child of a member has ended. It works if a member
-// takes more processor time or page faults (a fork causes them) than a language runtime that only waits. It counts
-// as working, too, if a member has run and ignores SIGCHLD, as its children leave no trace, or cannot be read.
+// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced. It works if a
+// member has read or written, was started or has ended, or a child of a member has ended. It works if a member takes
+// more processor time or page faults (a fork causes them) than a language runtime that only waits. It also counts as
+// working if a member cannot be read, or has run and ignores SIGCHLD, as its children then leave no trace.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -46,7 +46,7 @@ type Job struct {
 	Over    func() bool // reports whether there is nothing left to watch; called each second. May be nil
 }
 
-// Verdict is the result of a watch. The zero Verdict: Job.Over ended it, or no member was left.
+// Verdict is the result of a watch. It is zero if Job.Over ended the watch, or no member was left.
 type Verdict struct {
 	Idle time.Duration // how long the job did nothing: the whole watch
 	Work string        // the first sign of work, in words
@@ -78,15 +78,15 @@ func (j Job) Watch() (Verdict, error) {
 	}
 }
 
-// processorTime returns how long this process has used a processor; a clock would count the others' work too.
+// processorTime returns how long this process has used a processor; a clock would also count the work of others.
 func processorTime() time.Duration {
 	var used unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// sleep pauses for d, or until Job.Over is true (over), and returns how much of the pause counts as watched.
-// Of each nap at most twice the intended time counts, as this process may have been stopped meanwhile.
+// sleep pauses for d, or until Job.Over is true (over), and returns how much of the pause counts as watched. Each nap
+// counts at most twice its intended time, as this process may have been stopped meanwhile.
 func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	for d > 0 {
 		began, nap := time.Now(), min(d, longest)
@@ -100,8 +100,8 @@ func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	return watched, false
 }
 
-// figures reads what the members do. It reads nothing of an adlock supervisor that has children: the work is
-// its job's, and its own reading of the runlog would look like work.
+// figures reads what the members do. It skips an adlock supervisor that has children: the work is its job's, and the
+// supervisor's own reading of the runlog would look like work.
 func figures(members []process.Entry) []Figures {
 	parents := map[int]bool{}
 	for _, e := range members {
@@ -124,7 +124,7 @@ func figures(members []process.Entry) []Figures {
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
 // earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
-	const tries = 10 // others may make and remove the file meanwhile
+	const tries = 10 // other newcomers may make and remove the file meanwhile
 	for range tries {
 		fd, err := open(dir, name, unix.O_CREAT|unix.O_EXCL)
 		fresh := err == nil
@@ -163,8 +163,8 @@ func open(dir int, name string, flags int) (int, error) {
 	return fd, nil
 }
 
-// leave removes the open file, unless another process has removed it, and reports whether it was there. If
-// the removal fails, the newcomer that watches next removes the file.
+// leave removes the open file, unless another process has removed it, and reports whether the file was there. If the
+// removal fails, the newcomer that watches next removes the file.
 func leave(dir int, name string, fd int) (there bool, age time.Duration) {
 	defer unix.Close(fd)
 	var st unix.Stat_t

@@ -12,10 +12,10 @@ type Denials struct {
 	TooSoon int `json:"too-soon"`
 	Full    int `json:"full"`
 	Paused  int `json:"paused"`
-	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
+	Stuck   int `json:"stuck"` // the owner had expired, but could not be ended
 }
 
-// IsDenial reports whether e denies a request. A stuck event with a token is of an owner, about its own job.
+// IsDenial reports whether e denies a request. A stuck event with a token does not: an owner logs it about its own job.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }
@@ -36,15 +36,15 @@ func (d *Denials) Add(e *runlog.Event) {
 	}
 }
 
-// InARow reports whether e belongs to a series of denials, which lasts until the atom is acquired. A denial
-// as too soon does not, as a run had completed, nor does a denial as paused, which a person wanted.
+// InARow reports whether e belongs to a series of denials, which lasts until the atom is acquired. A denial as too soon
+// does not, as a run had completed. Nor does a denial as paused, as a person wanted that.
 func InARow(e *runlog.Event) bool {
 	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }
 
 func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Paused + d.Stuck }
 
-// Each yields each verdict and how often it was given, which may be 0.
+// Each yields each verdict and how often it was given, even if that is 0.
 func (d *Denials) Each(yield func(verdict string, n int) bool) {
 	_ = yield("busy", d.Busy) && yield("too-soon", d.TooSoon) && yield("full", d.Full) && yield("paused", d.Paused) && yield("stuck", d.Stuck)
 }

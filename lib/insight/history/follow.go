@@ -9,9 +9,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Follow yields recent events of the runlogs in dir, from the files that runlog.Follow reads, and then new events as
-// they are written; between them, it calls present. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by time. Of
-// runlogs that do not exist yet, it awaits only that of host.
+// Follow yields recent events of the runlogs in dir, as many as runlog.Follow reads. Then it calls present, and yields
+// new events as they are written. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by
+// time. If a runlog does not exist yet, Follow waits for it only if it is that of host.
 func Follow(dir, host string, present func()) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in dir, merged by their times, rotated files included. An error that
-// is no *runlog.DamagedLine concerns its runlog only. No directory means no events.
+// Read yields the events of every runlog in dir, merged by their times, rotated files included. An error other than a
+// *runlog.DamagedLine concerns its runlog only. Without a directory there are no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
@@ -25,8 +25,8 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// ReadEnd is Read for the runlogs of these hosts (canonical), but of each it reads only the end, as
-// runlog.Read does with most. Where lines are left out, it yields runlog.ErrCut.
+// ReadEnd is Read for the runlogs of these hosts (canonical), but reads only the end of each, as runlog.Read does with
+// most. Where it leaves lines out, it yields runlog.ErrCut.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
 		return runlog.Read(dir, hosts[0], most)
@@ -43,8 +43,8 @@ type source struct {
 
 func (s *source) advance() { s.event, s.err, s.more = s.next() }
 
-// merge yields the events of several runlogs: of those that come next in each, the earliest. An error other
-// than runlog.ErrCut has no time and comes at once.
+// merge yields the events of several runlogs, always the earliest of those that come next in each. An error other than
+// runlog.ErrCut has no time and comes at once.
 func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {
@@ -65,13 +65,13 @@ func earliest(sources []*source) *source {
 	var first *source
 	for _, s := range sources {
 		if s.more && (first == nil || s.event.Time.Before(first.event.Time)) {
-			first = s // the event of an error has the zero time; that of runlog.ErrCut, the next event's
+			first = s // an error comes with the zero time; runlog.ErrCut with that of the next event
 		}
 	}
 	return first
 }
 
-// Each calls do with every event, counts the damaged lines, and returns the last of any other errors.
+// Each calls do with every event, counts the damaged lines, and returns the last of the other errors.
 func Each(events iter.Seq2[runlog.Event, error], do func(*runlog.Event)) (damaged int, err error) {
 	for e, failed := range events {
 		var line *runlog.DamagedLine

@@ -15,7 +15,7 @@ type Outcome int
 
 const (
 	Running   Outcome = iota // the run is not known to have ended
-	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
+	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
@@ -48,18 +48,18 @@ type Run struct {
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
 	FromStart              bool                      // IfElapsed counts from Start
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; an expire event sets ExpireAfter to the limit in force
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's; an expire event sets ExpireAfter to the limit in force
 
 	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
 	stopped bool      // there is a stop event
 	lostAt  time.Time // when its owner reported that the lock was gone; zero: it did not
 }
 
-// UnstartedShownFor is how long an Unstarted run of an atom without files is shown: longer than the interval
-// of a weekly job. A person cannot clear an atom without files.
+// UnstartedShownFor is how long an Unstarted run of an atom without files is shown, as no person can clear such an
+// atom. It is longer than the interval of a weekly job.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
-// Completed reports whether the job ran, and was released without being ended by force: then Held is its runtime.
+// Completed reports whether the job ran, and was released without being ended by force. Then Held is its runtime.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
@@ -71,7 +71,7 @@ func (r *Run) Ender() (ender string, self bool) {
 	return runlog.On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }
 
-// Atom is an atom in the runlog, with its runs that have not ended.
+// Atom is an atom in the runlog, with those of its runs that have not ended.
 type Atom struct {
 	atom.Atom
 	ignored bool   // by Tracker.Match

@@ -13,10 +13,10 @@ import (
 // Tracker reconstructs runs from events in their order. The zero value with Run set is ready; it must not
 // be used concurrently. It keeps each atom and the runs that have not ended.
 type Tracker struct {
-	// Run is called with each run once its end is known, and by Finish with the others. It may keep its arguments.
+	// Run is called with each run once its end is known; Finish calls it with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
-	Match func(atom.Atom) bool // nil: each atom; of the others, Run is never called, and Add returns nil
+	Match func(atom.Atom) bool // nil: each atom. For other atoms, Run is never called, and Add returns nil
 
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
@@ -43,13 +43,13 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {
-			if r.expired = true; e.ExpireAfter.Value > 0 { // 0: of a newcomer with --replace
+			if r.expired = true; e.ExpireAfter.Value > 0 { // a newcomer with --replace logs 0
 				r.ExpireAfter = e.ExpireAfter
 			}
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
-			r.expired = false // the newcomer could not end it: if it fails later, it was not ended by force
+			r.expired = false // the newcomer could not end the run: if the run fails later, it was not ended by force
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {
@@ -76,7 +76,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf returns an event's atom; nil: unknown. An owner that found its lock gone may log only the token.
+// atomOf returns an event's atom; nil if it is unknown. An owner that found its lock gone may log only the token.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -109,8 +109,8 @@ func (a *Atom) find(token string) *Run {
 	return nil
 }
 
-// begin begins a run. A turn is one writer, or readers that share the atom. Two turns may have no end yet, as
-// an owner removes its lock before it logs the release. When a third begins, the end of the first is lost.
+// begin begins a run. A turn is one writer, or readers that share the atom. Two turns may be without an end, as an
+// owner removes its lock before it logs the release. When a third turn begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, FromStart: e.FromStart, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
@@ -133,13 +133,13 @@ func (a *Atom) turns() (before, last []*Run) {
 
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end ends the run with that token, with how as the outcome: Cleared after a stop event is Stopped, and
-// Failed after an expire event is Ended. If its start is missing in the runlog, end computes that from held.
+// end ends the run with that token. how is the outcome, but Cleared after a stop event becomes Stopped, and Failed
+// after an expire event becomes Ended. If the start is missing in the runlog, end computes it from held.
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
 		if token != "" && token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // it has already ended, its start cannot be computed, or its owner, on this machine, has logged its end
+			return // the run has already ended, its start is unknown, or its owner, on this machine, has logged the end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run as Lost, at the time when its owner found the lock gone; if that is not known, at next.
+// lose ends a run as Lost, at the time when its owner found the lock gone or, if that is not known, at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
@@ -182,9 +182,9 @@ func (t *Tracker) close(a *Atom, r *Run) {
 	t.Run(a, r)
 }
 
-// Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
-// state, which is as old as now, returns for their token: Running (also if state is nil), Orphaned or Lost.
-// Earlier runs are Lost, and so are runs whose owner found the lock gone.
+// Finish is the last call: it passes the runs without an end to Run. The outcome of a run in an atom's latest turn is
+// what state returns for its token at the time now: Running (also if state is nil), Orphaned or Lost. Earlier runs are
+// Lost, and so are runs whose owner found the lock gone.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()

@@ -13,7 +13,7 @@ import (
 // Values are samples by series, in the form name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written; nil without a file. Counters on damaged lines begin again at zero.
+// ReadValues reads what Text has written; nil if there is no file. Counters on damaged lines begin again at zero.
 func ReadValues(path string) (Values, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,13 +34,13 @@ type Options struct {
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the atom has an active or last lock; nil: it has. An atom that was acquired in a
-	// lock directory and has none is retired (adlock clear --last): its figures are left out.
+	// There reports whether the atom has an active or last lock; nil: all have. An atom that was acquired in a lock
+	// directory and has neither is retired (adlock clear --last), and its figures are left out.
 	There func(atom.Atom) bool
 }
 
-// MostOfUser is how many atoms of a user get series with --all-users, and longestOfUser how many bytes a word
-// may have before its label is shortened: what a user writes must not fill the monitoring.
+// MostOfUser is how many atoms of a user get series with --all-users. longestOfUser is how many bytes a word may have
+// before its label is shortened, as what a user writes must not fill the monitoring.
 const (
 	MostOfUser    = 200
 	longestOfUser = 200
@@ -48,7 +48,7 @@ const (
 
 func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
-// Settled is the least age of events that are counted into a file: an event may be written late.
+// Settled is the least age of events that are counted into a file, as an event may be written late.
 const Settled = 2 * time.Second
 
 type Metrics struct {
@@ -75,7 +75,7 @@ func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Kept returns the metrics that the user of o had the last time, for one whose lock directory cannot be read now.
+// Kept returns the previous metrics of the user of o, whose lock directory cannot be read now.
 func Kept(o Options) *Metrics {
 	m := &Metrics{Users: []User{{Name: o.User, until: o.since()}}}
 	for key := range o.Before {
@@ -109,10 +109,10 @@ type figures struct {
 	endsWithLock   bool // the figures are left out if the atom has no lock
 }
 
-// usualInterval is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
-// a job of every ten minutes by day would raise an alert each night.) If fewer than three intervals are at
-// least half as long, they were outages or the first nights, and only the shorter ones count. If those that
-// count span less than an hour, no interval is known: a person may only have tried the job.
+// usualInterval is the shortest interval such that intervals up to it cover nine tenths of the time. (With a median, a
+// job that runs every ten minutes by day would raise an alert each night.) If fewer than three intervals are at least
+// half as long, they were outages or the first nights, and only the shorter ones count. If those that count span less
+// than an hour, no interval is known, as a person may only have tried the job.
 func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := all; rest.Sum() >= span; {
@@ -173,7 +173,7 @@ type builder struct {
 }
 
 func (b *builder) figures(a atom.Atom) *figures {
-	a.Command = "" // only locks have it, and no event
+	a.Command = "" // only locks have a command, and no event
 	f := b.atoms[a]
 	if f == nil {
 		f = figuresOf(b.before, labels(b.user, a))
@@ -226,7 +226,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped), nor jobs not run.
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped), nor jobs that did not run.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

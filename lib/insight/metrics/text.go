@@ -41,12 +41,12 @@ func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// quote doubles the value's own backslashes first: else ESC and a literal \x1b are one label.
+// quote doubles the value's own backslashes first. Otherwise ESC and a literal \x1b would have the same label.
 func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted leaves out retired and unrequested atoms, and all but one with equal labels: Prometheus refuses duplicates.
+// sorted leaves out retired and unrequested atoms, and all but one with equal labels, as Prometheus refuses duplicates.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
@@ -128,7 +128,7 @@ func (w *writer) counter(name, labels string, more float64) {
 
 type gauge struct {
 	name, help string
-	kept       bool // an unknown value is written as it was the last time; if kept is false, it is left out
+	kept       bool // an unknown value is written as it was the last time, and not left out
 	value      func(f *figures) (value float64, known bool)
 }
 
@@ -177,7 +177,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// counters writes outcomes that never occurred, too: a series that begins with 1 shows no increase.
+// counters also writes outcomes that never occurred, as a series that begins with 1 shows no increase.
 func (w *writer) counters(atoms []*figures) {
 	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {

@@ -12,19 +12,19 @@ import (
 )
 
 type advice struct {
-	Kind string `json:"kind"` // what it is about, for programs
+	Kind string `json:"kind"` // the subject, for programs
 	Text string `json:"text"` // for people
 }
 
-// Below these numbers, what was counted may be chance: there is no advice.
+// Below these numbers there is no advice, as what was counted may be chance.
 const (
-	often       = 3  // runs that went wrong, or denials as too soon
+	often       = 3  // for runs that went wrong, or denials as too soon
 	starving    = 10 // denials in a row
 	spamming    = 20 // requests within one IfElapsed, and at least as many denials as too soon
 	overlapping = 10 // denials as busy
 
 	spamEvery = 20 * time.Second // requests further apart are no spam: cron asks once a minute at most
-	keptAlive = 20               // more requests than this during one run keep a daemon alive: no advice
+	keptAlive = 20               // more requests than this during one run are meant to keep a daemon alive: no advice
 )
 
 func (a *summary) advise() {
@@ -54,9 +54,9 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown. So it
-// advises to double the limit, or the longest completed runtime if that is longer. If no run has completed, it
-// advises to find out why, as a longer limit may only end that job later. It never advises a shorter limit.
+// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown. So it advises
+// doubling the limit, or the longest completed runtime if that is longer. If no run has completed, it advises finding
+// out why, as a longer limit may only end that job later. It never advises a shorter limit.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
@@ -77,7 +77,7 @@ func (a *summary) expireAfter() string {
 	return ""
 }
 
-// overdueRuns suggests no figure for the limit: a limit that is too short ends work.
+// overdueRuns suggests no figure for the limit, as a limit that is too short ends work.
 func (a *summary) overdueRuns() string {
 	if a.overdue == 0 {
 		return ""

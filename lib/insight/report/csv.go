@@ -38,7 +38,7 @@ func (r *Report) fields(a *summary) []string {
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 
-// harmless escapes what does not print, and puts an apostrophe before what a spreadsheet takes for a formula.
+// harmless escapes what does not print, and puts an apostrophe before a text that a spreadsheet takes for a formula.
 func harmless(text string) string {
 	text = terminal.Escaped(text)
 	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
@@ -71,7 +71,7 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes RFC 4180 with LF: durations in seconds, unprintable bytes as \xNN; if users is true, the user first.
+// CSV writes RFC 4180 with LF, durations in seconds, and unprintable bytes as \xNN. With users, the user comes first.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

@@ -1,5 +1,5 @@
-// Package report summarises the runlog for each atom over a period. It reads the runlog once, and its memory
-// grows only by some durations for each run and request.
+// Package report summarises the runlog for each atom over a period. It reads the runlog once, and keeps only a few
+// durations for each run and request.
 package report
 
 import (
@@ -25,9 +25,9 @@ type Report struct {
 type summary struct {
 	*history.Atom
 
-	Runs     int                   // that ended in the period or have not ended
+	Runs     int                   // those that ended in the period or have not ended
 	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
-	Held     time.Duration         // how much of the period it was held
+	Held     time.Duration         // for how much of the period the atom was held
 	Runtime  history.Durations     // of the runs that completed
 	Interval history.Gaps          // from one start to the next
 	Asked    history.Gaps          // from one request to the next, granted or not
@@ -50,9 +50,9 @@ type summary struct {
 	fromStart      bool      // IfElapsed counts from the start
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
-	overdue        int       // how often it was reported as overdue
+	overdue        int       // how often a run was reported as overdue
 	overdueFor     time.Duration
-	overdueLimited bool // with an ExpireAfter in force
+	overdueLimited bool // an ExpireAfter was in force at the last overdue event
 	series         series
 }
 
@@ -72,7 +72,7 @@ type Options struct {
 	User  string                             // whose runlog it is, if there are several
 }
 
-// Limit keeps the first atoms, as many as most says, and returns how many it dropped.
+// Limit keeps the first most atoms, and returns how many it dropped.
 func (r *Report) Limit(most int) (dropped int) {
 	dropped = max(0, len(r.atoms)-most)
 	r.atoms = r.atoms[:len(r.atoms)-dropped]
@@ -216,7 +216,7 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is 2 if the last run went wrong or a newcomer could not end an owner, 1 if there is advice, and else 0.
+// trouble is 2 if the last run went wrong or a newcomer could not end an owner, 1 if there is advice, otherwise 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

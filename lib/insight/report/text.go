@@ -44,7 +44,6 @@ func (r *Report) period() string {
 	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(time.DateTime), r.to.Local().Format(time.DateTime), terminal.Duration(r.to.Sub(r.from)))
 }
 
-// outcomeWords are in the order of history.Outcome.
 var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost", "not run"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{

@@ -2,7 +2,7 @@ package terminal
 
 import "unicode/utf8"
 
-// Shortened cuts the names to width columns. Names that would look equal show where they differ, if that fits.
+// Shortened cuts the names to width columns. Names that would then look equal show where they differ, if that fits.
 func Shortened(names []string, width int, gap string) []string {
 	cuts := map[string]string{} // the last name that was cut to this text
 	clash := map[string]bool{}
@@ -23,7 +23,7 @@ func Shortened(names []string, width int, gap string) []string {
 	return short
 }
 
-// difference is the part of the name around the place where it differs from the most similar other name.
+// difference is the part of the name around the place where the name differs from the most similar other one.
 func difference(name string, names []string, width int, gap string) string {
 	common := 0
 	for _, other := range names {
@@ -36,7 +36,7 @@ func difference(name string, names []string, width int, gap string) string {
 	return gap + before + cells.Truncate(rest, max(0, width-Columns(gap+before)), gap)
 }
 
-// commonPrefix is the length in bytes of the common beginning, in whole characters.
+// commonPrefix is the length of the common beginning of a and b, in bytes but without a part of a character.
 func commonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++

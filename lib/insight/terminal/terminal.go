@@ -28,7 +28,7 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is the largest width of a line on f; 0: no limit, as in a file or a mail if $COLUMNS is not set.
+// Limit is the largest width of a line on f; 0 means no limit, as in a file or a mail if $COLUMNS is not set.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -47,7 +47,7 @@ func Unicode() bool {
 	return false
 }
 
-// Paint colours text if it is true.
+// Paint colours text if it is true, and otherwise leaves the text as it is.
 type Paint bool
 
 // Colours is the Paint for f: true only on a terminal that has colour, and not with NO_COLOR (no-color.org).
@@ -79,7 +79,7 @@ func (p Paint) Text(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean makes foreign text safe to show: it puts '?' for what does not print.
+// Clean makes foreign text safe to show: it replaces each character that does not print by '?'.
 func Clean(text string) string { return fault.Plain(text) }
 
 // Escaped replaces each byte of a character that does not print by \xNN. It does not escape a backslash.
@@ -104,7 +104,7 @@ var cells = &runewidth.Condition{}
 
 func Columns(text string) int { return cells.StringWidth(text) }
 
-// Cut shortens text to width columns (not if width is below 1). gap replaces the middle: a path's end says most.
+// Cut shortens text to width columns (not if width is below 1). gap replaces the middle, as a path's end says most.
 func Cut(text string, width int, gap string) string {
 	if Columns(text) <= width || width < 1 {
 		return text
@@ -114,8 +114,8 @@ func Cut(text string, width int, gap string) string {
 	return head + gap + cells.TruncateLeft(text, Columns(text)-(left-Columns(head)), "")
 }
 
-// Fold breaks text into lines of at most width columns, at spaces if possible; all but the first
-// begin with the indent. If width is no larger than the indent (0, say), there is one line.
+// Fold breaks text into lines of at most width columns, at spaces if possible. All lines but the first begin with the
+// indent. If width is no larger than the indent, or is 0, there is one line.
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")

@@ -1,6 +1,6 @@
-// Package timeline draws figure 2 of the 1997 paper from what really happened: a lane for each atom with its
-// runs, denied requests, and the windows of IfElapsed and ExpireAfter. The same chart goes to a terminal or
-// into an SVG file, which is written with fmt and html.EscapeString: a library would only spare the brackets.
+// Package timeline draws figure 2 of the 1997 paper from what really happened: a lane for each atom with its runs,
+// denied requests, and the windows of IfElapsed and ExpireAfter. The same chart goes to a terminal or into an SVG file,
+// which is written with fmt and html.EscapeString, as a library would only save writing the brackets.
 package timeline
 
 import (
@@ -12,8 +12,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Chart is a period in columns of equal length. A long runlog seldom makes a large chart: denials in one column are
-// only counted. So are runs in it that follow each other with the same outcome, unless they were ended by force.
+// Chart is a period in columns of equal length. Even a long runlog seldom makes a large chart: denials in one column
+// are only counted. So are successive runs in one column with the same outcome, unless they were ended by force.
 type Chart struct {
 	from, to time.Time
 	Columns  int
@@ -82,7 +82,7 @@ type Tick struct {
 
 type Options struct {
 	Since, Until time.Time                          // the period; if no event is before Since, the chart begins shortly before the first one
-	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
+	Margin       bool                               // draw a little beyond Until, so that the last run is not at the edge
 	Columns      int                                // the resolution
 	Match        func(atom.Atom) bool               // nil: every atom
 	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
@@ -120,8 +120,8 @@ func (b *builder) event(e *runlog.Event) {
 	b.lane(source).tick(b.chart.column(e.Time), e)
 }
 
-// begin sets where the chart begins and ends, when the first event in the period comes. Unless earlier events are
-// known, the chart begins shortly before that event, but not before Since. With Margin, it ends shortly after Until.
+// begin sets where the chart begins and ends, at the first event in the period. Unless there were earlier events, the
+// chart begins shortly before this one, but not before Since. With Margin, it ends shortly after Until.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
@@ -154,7 +154,7 @@ func (l *Lane) tick(column int, e *runlog.Event) {
 
 func (b *builder) run(source *history.Atom, r *history.Run) {
 	until, end := b.options.Until, r.End
-	if r.Outcome == history.Running || end.After(until) { // it was still running at the end of the period
+	if r.Outcome == history.Running || end.After(until) { // the run was still running at the end of the period
 		r = &history.Run{
 			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, FromStart: r.FromStart, ExpireAfter: r.ExpireAfter,
 		}
@@ -205,7 +205,7 @@ func (b *builder) finish() {
 	}
 }
 
-// at is where t lies in the chart: 0 at its beginning (or before), 1 at its end (or after).
+// at is the position of t in the chart, from 0 at its beginning (or before) to 1 at its end (or after).
 func (c *Chart) at(t time.Time) float64 {
 	period := c.to.Sub(c.from)
 	if period <= 0 {

@@ -19,8 +19,8 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long a lane's runs took, and the limits in force, on a logarithmic scale. It returns nil if
-// no run has a runtime. The page needs StyleSheet.
+// Runtimes draws how long a lane's runs took, and the limits in force, on a logarithmic scale. It returns nil if no run
+// has a runtime. The page that shows the picture needs StyleSheet.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
@@ -60,7 +60,7 @@ func (g *graph) fit() (found bool) {
 	return found
 }
 
-// timed reports whether Held says how long the job ran: it completed, runs, or is Ended (but not Stopped).
+// timed reports whether Held says how long the job ran: the run completed, is Running, or is Ended (but not Stopped).
 func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
@@ -116,7 +116,7 @@ func (g *graph) grid() {
 	}
 }
 
-// line draws a limit from run to run, except never or 0.
+// line draws a limit from run to run. It leaves out never and 0.
 func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	var path strings.Builder
 	last := time.Duration(0)

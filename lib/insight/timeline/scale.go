@@ -37,7 +37,7 @@ func (c *Chart) scale(limit int) []mark {
 		if at.After(c.to) {
 			break
 		}
-		if at.After(last) { // not twice the hour that summer time leaves out
+		if at.After(last) { // summer time leaves out an hour, which must not be marked twice
 			shown := at
 			if step >= day { // summer time may begin at midnight
 				shown = wall

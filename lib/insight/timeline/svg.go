@@ -13,7 +13,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// layout has the positions in a picture, in the picture's own units; the viewer scales the picture.
+// layout has the positions in a picture, in the picture's own units, which the viewer scales.
 type layout struct {
 	width      int
 	left, plot int  // where the plot begins, and how wide it is
@@ -69,7 +69,7 @@ type svg struct {
 	id    string // prefix of each id, if a page has several pictures
 }
 
-// SVG returns a self-contained picture; pointing at a bar, a mark, a window or a tick shows what it is.
+// SVG returns a self-contained picture. Pointing at a bar, a mark, a window or a tick shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
 	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
@@ -222,13 +222,13 @@ func (w *svg) bar(b *Bar) {
 	w.add(`<g class="b"><title>%s</title><rect %s x="%v" y="%d" width="%v" height="%d" rx="2"/>`,
 		escape(b.title()), fills[b.Outcome], x, barTop, round(end-x), barHeight)
 	if b.overran() {
-		// A broken line as thick as the bar: not every viewer can draw a pattern.
+		// A broken line as thick as the bar, as not every viewer can draw a pattern.
 		w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, w.x(b.expiry()), barTop+barHeight/2, end)
 	}
 	w.WriteString("</g>\n")
 }
 
-// mark marks a forced, failed or unknown end, over all bars: the next run often begins at the same place.
+// mark marks a forced, failed or unknown end. It draws over all bars, as the next run often begins at the same place.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	x, drawn := max(w.x(b.Start)+2.5, w.x(b.End)), ""

@@ -80,7 +80,7 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// row returns the text of the cells: one escape sequence for each stretch of a colour, no spaces at the end.
+// row returns the text of the cells, with one escape sequence for each stretch of a colour and no spaces at the end.
 func (t Text) row(cells []cell) string {
 	end := len(cells)
 	for end > 0 && cells[end-1].glyph == ' ' {
@@ -148,7 +148,7 @@ func (t *Tick) cell(g *glyphs) cell {
 func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 	cells := blank(c)
 	for _, b := range lane.Bars {
-		if b.expiry().Before(b.Until) { // otherwise it would fill the line up to the next run
+		if b.expiry().Before(b.Until) { // otherwise ExpireAfter would fill the line up to the next run
 			fill(c, cells, b.End, b.expiry(), cell{g.grace, terminal.Dim})
 		}
 		fill(c, cells, b.End, b.due(), cell{g.window, terminal.Dim})
@@ -166,7 +166,7 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 			fill(c, cells, b.expiry(), b.End, cell{g.overrun, style})
 		}
 	}
-	for _, b := range lane.Bars { // last, so that nothing covers a problem
+	for _, b := range lane.Bars { // drawn last, so that nothing covers a problem
 		if m := b.mark(g); m.glyph != 0 {
 			cells[c.column(b.End)] = m
 		}
