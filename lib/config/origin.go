@@ -26,7 +26,7 @@ const (
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
-	order int    // the position among all lines of files: a later one wins
+	order int    // the position among all sections of files: a later one wins
 }
 
 // Origins records where each option was set, by its name, and decides which of two wins.
