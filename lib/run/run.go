@@ -225,10 +225,11 @@ func (r *runArgs) configure(options []config.Option) error {
 		return r.notRun(locker.Outcome{}, r.unplaced)
 	}
 	dir, err := config.DirOf(r.store)
-	if err == nil {
-		config.TellMistakes(dir, Options)
+	if err != nil {
+		return r.notRun(locker.Outcome{}, err)
 	}
-	return err
+	config.TellMistakes(dir, Options)
+	return nil
 }
 
 // check refuses options that cannot be kept here, or contradict each other so that neither wins. It sets the tick.
