@@ -564,7 +564,7 @@ func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	if dir, err = config.DirOf(r.store); err != nil {
 		return "", rec, err
 	}
-	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); err == nil && config.IsRemote(r.store) {
+	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); rec.Log != nil && config.IsRemote(r.store) {
 		rec.Log.Store = r.store
 	}
 	return dir, rec, err
