@@ -204,6 +204,7 @@ plain-directories:
 	@case $(call quoted,$(DESTDIR)) in *[\"\\\`\$$]*) false ;; esac && \
 	case $(call quoted,$(PREFIX)$(bindir)$(sysconfdir)) in *[\'\"\\\`\$$\|\&]*) false ;; esac || { \
 		printf 'adlock: %s: no quote, \\, $$, | or & can stand in this directory\n' $(call quoted,$(DESTDIR)$(PREFIX)) >&2; exit 64; }
+	@case $(call quoted,$(bindir)) in /*) ;; *) printf 'adlock: %s: want a full path from / on\n' $(call quoted,$(bindir)) >&2; exit 64 ;; esac
 
 # install builds only if a program is missing, since root often has no Go: make && sudo make
 # install.

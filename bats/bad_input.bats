@@ -122,6 +122,6 @@ helper() {
 	: >"$T/notes"
 	unset ADLOCK_DIR
 	for HOME in '' here; do
-		refused 69 'adlock: ADLOCK_DIR: is not set, and HOME is no absolute path (as root: adlock init ' a b
+		refused 69 'adlock: ADLOCK_DIR: is not set, and HOME is no absolute path (' a b
 	done
 }

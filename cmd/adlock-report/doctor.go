@@ -59,9 +59,9 @@ func systemCrontabs() []string {
 	return slices.DeleteFunc(files, func(path string) bool { isSystem, _ := crontab.Place(path); return !isSystem })
 }
 
-// homelessUsers returns the users who have jobs in these files that seem to use adlock, but can have no lock directory.
-// Root starts a child only for such a job: the doctor must also examine a machine that cannot start a child.
-func homelessUsers(files []string) (users []string) {
+// homelessUsers returns the users who have jobs in these files that seem to use adlock, but can have no lock directory,
+// each with the cure. Root starts a child only for such a job: the doctor must also examine a machine that cannot start one.
+func homelessUsers(files []string) map[string]string {
 	as, failed := userTest()
 	look := homelessTest(as)
 	homeless := func(name, home string) bool {
@@ -70,18 +70,20 @@ func homelessUsers(files []string) (users []string) {
 		}
 		return failed == nil && look(name, home)
 	}
+	cures := map[string]string{}
 	for _, file := range files {
 		text, err := readText(file)
 		if never, _ := crontab.Unread(file); err != nil || never != "" {
 			continue
 		}
-		users = append(users, crontab.Homeless(crontab.Read(text, true), homeless)...)
+		for _, user := range crontab.Homeless(crontab.Read(text, true), homeless) {
+			cures[user] = crontab.HomeCure(user, homeless)
+		}
 	}
 	if failed != nil {
 		fault.Report(failed)
 	}
-	slices.Sort(users)
-	return slices.Compact(users)
+	return cures
 }
 
 func machine() (*doctor.Machine, error) {

@@ -20,6 +20,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/otheruser"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
@@ -38,6 +39,7 @@ type account struct {
 	path string // of another user's lock directory
 
 	entries []locker.Entry
+	host    policy.Pause // of atoms without an entry too
 	slots   []locker.Slot
 	events  iter.Seq2[runlog.Event, error]
 
@@ -99,6 +101,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	}
 	host := hostPause()
 	seeChosen := func(a *account) (T, error) {
+		a.host = host
 		pauseAll(a.entries, host)
 		a.chosen = q.choose(a.entries, a.events)
 		return see(a)

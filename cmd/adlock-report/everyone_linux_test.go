@@ -66,9 +66,9 @@ for v in status log report; do $a $v --all-users first; done`)
 func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one $a run --name again -- true; as one $a pause first --for 1h --why 000; (cd /mnt/one/.local/state/adlock; sed -i s/000/$(printf %09000d 7)/ last.*.first; COLUMNS=80 $a status --all-users | grep -c 000); as one $a resume first
-$a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
+as one $a run --name gone -- /nosuch 2>&1; $a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users; as one $a status gone | grep gone`)
 	has(t, r.Out, `adlock_paused_since_timestamp_seconds{user="one",`, `adlock_paused_since_timestamp_seconds{user="two",`)
-	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(`^2\d\n`).MatchString(r.Out) || len(regexp.MustCompile(`paused: for (2h|1h59m)`).FindAllString(r.Out, -1)) != 2 {
+	if r.Status != 0 || r.Err != "" || len(regexp.MustCompile(`run gone +(one +)?paused `).FindAllString(r.Out, -1)) != 2 || !regexp.MustCompile(`^2\d\n`).MatchString(r.Out) || len(regexp.MustCompile(`paused: for (2h|1h59m)`).FindAllString(r.Out, -1)) != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -62,15 +62,21 @@ func TestInitRefusesRootAndUsersWithALockDirectory(t *testing.T) {
 
 func TestDoctorAndCheckNameCrontabUsersWithoutADirectory(t *testing.T) {
 	p := newPlace(t)
-	r := initialised(t, p, `cp -a /etc /mnt && mount --bind /mnt/etc /etc && rm -f /etc/debian_version && mount -t tmpfs none /etc/cron.d && echo '@daily daemon adlock' >/etc/cron.d/copy~ && cat >/etc/cron.d/site <<'END'
+	r := initialised(t, p, `cp -a /etc /mnt && mount --bind /mnt/etc /etc && rm -f /etc/debian_version && mount -t tmpfs none /etc/cron.d && mkdir -p /mnt/games/.local && chown -R games /mnt/games && sed -i 's|^games:.*|games:x:5:60::/mnt/games:/bin/sh|' /etc/passwd && echo '@daily daemon adlock' >/etc/cron.d/copy~ && cat >/etc/cron.d/site <<'END'
 * * * * * nobody /usr/bin/adlock run --name n -- true
 * * * * * nobody /usr/bin/adlock run --name m -- true
 * * * * * daemon true
 * * * * * root /usr/bin/adlock run --name n -- true
 END
-$a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | grep users; $a check /etc/cron.d/site`)
+$a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | grep users; $a check /etc/cron.d/site
+(echo HOME=/mnt; echo '* * * * * games /usr/bin/adlock run --name n -- true') >/etc/cron.d/site; $a doctor | grep users; $a check /etc/cron.d/site
+sed -i 's|/usr/bin/adlock.*|date|' /etc/cron.d/site; $a wrap -u /etc/cron.d/site >/dev/null; cd /mnt; for home in HOME=/ -uHOME; do env $home setpriv --reuid 5 --regid 60 --clear-groups $a run --name n -- true; done`)
 	const found = ": a user without a lock directory: nobody can make none at home, and the job is never run; as root: adlock init nobody\n"
 	want := "warn users: nobody has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run; as root: adlock init nobody\n" +
-		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found + "nobody: /var/lib/adlock-65534\n"
-	r.Is(t, 0, want, "")
+		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found + "nobody: /var/lib/adlock-65534\n" + strings.ReplaceAll("warn users: games has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run; %\n"+
+		"/etc/cron.d/site:1: a HOME that moves the locks: the locks of the jobs below are in /mnt/.local/state/adlock, and those of the same jobs by hand in /mnt/games/.local/state/adlock; leave HOME out, or say ADLOCK_DIR=/mnt/games/.local/state/adlock beside it\n"+
+		"/etc/cron.d/site:2: a user without a lock directory: games can make none at home, and the job is never run; %\n", "%", "leave HOME out, or say ADLOCK_DIR= with the lock directory of games beside it")
+	r.Is(t, 69, want, "…site:2: left as it is: user \"games\" cannot make a lock directory at home; leave HOME out, or say ADLOCK_DIR= with the lock directory of games beside it\n…"+
+		"adlock: run n: not run: /.local/state/adlock: mkdir: permission denied (HOME is not that of games: set HOME=/mnt/games, or as root: adlock init games)\n"+
+		"adlock: run n: not run: ADLOCK_DIR: is not set, and HOME is no absolute path (HOME is not that of games: set HOME=/mnt/games, or as root: adlock init games)\n")
 }

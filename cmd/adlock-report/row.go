@@ -73,7 +73,7 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 			a.omitted++ // at least this atom
 			break
 		}
-		r := a.rowOf(&locker.Entry{Name: name}, p, now)
+		r := a.rowOf(&locker.Entry{Name: name, View: locker.View{Pause: a.host}}, p, now)
 		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < history.UnstartedShownFor {
 			rows = append(rows, r)
 		}

@@ -41,14 +41,11 @@ func thisHost() (string, error) {
 }
 
 // atomsAndSlots reads the store if one is used, else the lock directory. A missing directory has no atoms.
-func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
+func atomsAndSlots() ([]locker.Entry, []locker.Slot, error) {
 	if store() != "" {
-		entries, slots, err = stored()
-	} else {
-		entries, slots, err = inDirectory()
+		return stored()
 	}
-	pauseAll(entries, hostPause())
-	return entries, slots, err
+	return inDirectory()
 }
 
 func inDirectory() ([]locker.Entry, []locker.Slot, error) {

@@ -95,6 +95,8 @@ func (q *query) look(now time.Time) (rows []*row, stray []locker.Slot, failed er
 		if a.entries, a.slots, failed = atomsAndSlots(); failed != nil {
 			return nil, nil, failed
 		}
+		a.host = hostPause()
+		pauseAll(a.entries, a.host)
 		rows = a.rowsOf(pasts(), now)
 		return rows, strays(a.slots, rows), nil
 	}

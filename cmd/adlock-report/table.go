@@ -203,12 +203,12 @@ func (r *row) state() string {
 
 func (r *row) lastCell(now time.Time) string {
 	if how := r.lastWord(); how != "" {
-		return how + " " + terminal.Age(now.Sub(r.Last.End)) + " ago"
+		return how + " " + terminal.Ago(now.Sub(r.Last.End))
 	}
 	if r.Completed.IsZero() {
 		return "never"
 	}
-	ago := terminal.Age(now.Sub(r.Completed)) + " ago"
+	ago := terminal.Ago(now.Sub(r.Completed))
 	if r.CompletedOn != "" {
 		ago += " on " + terminal.Clean(r.CompletedOn)
 	}

@@ -352,9 +352,10 @@ func TestStatusHidesAMistypedCommandAfterEightDays(t *testing.T) {
 	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}
 	s.Job("cd run /tmp", 0, time.Hour).Add(time.Since(story.Midnight)-8*24*time.Hour, missing)
 	s.Job("typo run x", 0, time.Hour).Add(time.Since(story.Midnight)-6*24*time.Hour, missing)
+	s.Job("late run x", 0, time.Hour).Add(time.Since(story.Midnight)+24*time.Hour, missing) // the clock was set back
 	p.write(t, s)
 	table := p.ok(t, "status")
-	has(t, table, "typo run x", "failed 6d")
+	has(t, table, "typo run x", "failed 6d", "failed in the future")
 	if strings.Contains(table, "cd run") {
 		t.Error(table)
 	}

@@ -188,21 +188,23 @@ func DirElsewhere(dir string) string {
 // WayOut is the advice to a user who cannot use the lock directory at path.
 func WayOut(path string) string {
 	uid, home := os.Geteuid(), os.Getenv("HOME")
-	if own, known := sysfile.HomeOf(uid); !inPod(uid, known) && path == DirOfHome(home) && known && own != home && IsUsers(own, uid) {
-		return "HOME is not that of " + sysfile.UserName(uid) + ": set HOME=" + own + ", or " + wayOut(uid)
-	}
 	if uid == 0 || !inPod(uid, true) && (os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(home)) {
 		return "name one of your own: ADLOCK_DIR"
 	}
 	return wayOut(uid)
 }
 
-// wayOut is the advice to a user without a usable home (www-data). In a pod no root can run `adlock init`.
+// wayOut is the advice to a user without a usable HOME (www-data). In a pod no root can run `adlock init`.
 func wayOut(uid int) string {
-	if _, known := sysfile.HomeOf(uid); inPod(uid, known) {
+	own, known := sysfile.HomeOf(uid)
+	if inPod(uid, known) {
 		return "in a pod: ADLOCK_DIR=/dev/shm/adlock, or a volume as CONTAINERS in adlock(7) has it"
 	}
-	return "as root: adlock init " + sysfile.UserName(uid)
+	name := sysfile.UserName(uid)
+	if known && own != os.Getenv("HOME") && IsUsers(own, uid) {
+		return "HOME is not that of " + name + ": set HOME=" + own + ", or as root: adlock init " + name
+	}
+	return "as root: adlock init " + name
 }
 
 // inPod guesses whether a user other than root is in a pod: not in passwd(5), in group 0, or with Kubernetes' variable.

@@ -363,9 +363,14 @@ func FromFiles(name atom.Name) map[string]Filed {
 	noSlots := strings.HasPrefix(string(name), atom.NamedProgram+".")
 	for _, f := range Files() {
 		for rank := range 3 {
+			order++
+			section := ""
 			for i := range f.lines {
 				if l := &f.lines[i]; l.rank(name) == rank && !(noSlots && l.option.Name == "slots") {
-					order++
+					if l.section != section {
+						order++
+						section = l.section
+					}
 					found[l.option.Env] = Filed{l.value, Origin{InFile, l.at, order}}
 				}
 			}

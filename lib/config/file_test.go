@@ -270,8 +270,8 @@ func TestADenialThatWaitingCannotEndDoesNotAdviseAWait(t *testing.T) {
 	}
 }
 
-func TestTheLaterOfTwoConflictingLinesOfAFileWins(t *testing.T) {
-	written(t, "ADLOCK_REPLACE=1\nADLOCK_EXPIRE_AFTER=1h")
+func TestTheLaterOfTwoConflictingSectionsOfAFileWins(t *testing.T) {
+	written(t, "ADLOCK_REPLACE=1\n["+string(backup)+"]\nADLOCK_EXPIRE_AFTER=1h")
 	all := Origins{}
 	for name, filed := range FromFiles(backup) {
 		all[OfVariable(name).Name] = filed.From

@@ -164,7 +164,7 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 		switch {
 		case o != nil:
 			_ = all.set(o, Origin{Place: OnCommandLine, Word: args[0]}, value)
-		case args[0] == "--", !looksLikeOption(args[0]) && isCommand(args[0]):
+		case args[0] == "--" && (len(args) == 1 || args[1] != "--"), !looksLikeOption(args[0]) && isCommand(args[0]):
 			return args[n:]
 		}
 		args = args[max(n, 1):]

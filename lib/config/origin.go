@@ -25,7 +25,7 @@ const (
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
-	order int    // the position among all lines of files: the later line wins
+	order int    // the position among all sections of files: the later section wins
 }
 
 // Origins records where each option was set, by its name, and decides which of two wins.

@@ -211,13 +211,13 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 		err = logMax(&most)(value.Value)
 	}
 	if err != nil { // the value is from the environment, as bad lines of files are ignored
-		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
+		return log, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err} // the log can record this error
 	}
 	log.Max = int64(most)
 	return log, nil
 }
 
-// RecorderOf returns a recorder with the hook (nil: none) and, without an error, the runlog of RunlogOf.
+// RecorderOf returns a recorder with the hook (nil: none) and the runlog of RunlogOf, and its error.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {

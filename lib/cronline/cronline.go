@@ -24,7 +24,6 @@ const (
 	setting     = "ADLOCK_"
 	blanks      = " \t"
 	white       = blanks + "\r\n"
-	operators   = "&|()<>#\r\n"
 	plain       = letters + decimal + "-./:@%+,=^"
 	letters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 	decimal     = "0123456789"
@@ -63,15 +62,13 @@ func cutHead(text string) (words []string, rest string, err error) {
 	if closed && understood(words) {
 		return words, rest, nil
 	}
-	if !closed || strings.ContainsAny(head, operators) {
-		ours := 2 // words after the first two may belong to another command
-		if len(words) > 0 && strings.ContainsAny(words[0], operators) {
-			ours = 1
-		}
-		words = words[:min(ours, len(words))]
+	all := commands(text)
+	if len(all) == 0 {
+		return nil, text, nil
 	}
+	words = all[0][1:]
 	for i, word := range words {
-		if isMeant(word) || i < 2 && setsNothing(word) && isPlain(words[0]) {
+		if isMeant(word) || strings.Contains(word, " "+setting) && !strings.ContainsAny(word, "$`") || i < 2 && setsNothing(word) && isPlain(words[0]) {
 			return nil, text, fault.New(fault.Usage, word, "is not understood: want \": NAME ADLOCK_X=VALUE... ;\" of plain words without quotes")
 		}
 	}
@@ -110,7 +107,7 @@ func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMi
 
 // setsNothing reports whether a word is an option, sets a variable not named ADLOCK_X, or begins with = (zsh: =ls).
 func setsNothing(word string) bool {
-	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '=' || word[0] == '-' && strings.Trim(word, "-") != ""
+	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || strings.HasPrefix(word, "=") || strings.HasPrefix(word, "-") && strings.Trim(word, "-") != ""
 }
 
 // isMisspelt reports whether a word would be a setting if it had capitals, and underscores instead of hyphens.

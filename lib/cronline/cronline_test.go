@@ -33,7 +33,7 @@ func TestALineIsParsedIntoNameSettingsAndCommand(t *testing.T) {
 func TestAColonCommandInAnotherFormIsLeftToTheShell(t *testing.T) {
 	for _, command := range []string{
 		":", ": ;", ": ; x", ":name ; x", ": a b c", ": a b ; c", ": name", ": name && x", ": name & x", ": name # ; x", ": name\nx ; y",
-		": 'a;b' ; c", `: "a" ; c`, ": $name ; c", ": `x` ; c", ": * ; c", ": ~ ; c", ": a>b ; c", ": {a,b} ; c", ": a (b) ; c", `: a\ b ; c`, "! : ; x", "true ; : n ;",
+		": 'a;b' ; c", `: "a" ; c`, ": $name ; c", ": `x` ; c", ": * ; c", ": ~ ; c", ": a>b ; c", ": {a,b} ; c", ": a (b) ; c", `: "" ; x`, ": )", `: a\ b ; c`, "! : ; x", "true ; : n ;",
 	} {
 		wantLine(t, command, Line{Text: command})
 	}
@@ -41,17 +41,25 @@ func TestAColonCommandInAnotherFormIsLeftToTheShell(t *testing.T) {
 
 func TestMalformedWordsForAdlockAreAnError(t *testing.T) {
 	for command, object := range map[string]string{
-		`: n ADLOCK_WAIT="5m" ; x`:            `ADLOCK_WAIT="5m"`,
-		": n ADLOCK_WAIT=5m x":                "ADLOCK_WAIT=5m",
-		": n ADLOCK_WAIT=5m && x":             "ADLOCK_WAIT=5m",
-		": n ADLOCK_DIR=$HOME/locks ; x":      "ADLOCK_DIR=$HOME/locks",
-		": n ADLOCK_WAIT ; x":                 "ADLOCK_WAIT",
-		": ADLOCK_WAIT ; x":                   "ADLOCK_WAIT",
-		": ADLOCK_;":                          "ADLOCK_",
-		": n ADLOCK_WAIT=5m b ; x":            "ADLOCK_WAIT=5m",
-		": ADLOCK_WAIT=5m n ; x":              "ADLOCK_WAIT=5m",
-		": n ADLOCK_WAIT=5m ADLOCK-SLOTS=2 ;": "ADLOCK_WAIT=5m",
-		": n ADLOCK_WAIT=5m\n; x":             "ADLOCK_WAIT=5m\n",
+		`: n ADLOCK_WAIT="5m" ; x`:               "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m x":                   "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m && x":                "ADLOCK_WAIT=5m",
+		": n ADLOCK_DIR=$HOME/locks ; x":         "ADLOCK_DIR=$HOME/locks",
+		": n ADLOCK_WAIT ; x":                    "ADLOCK_WAIT",
+		": ADLOCK_WAIT ; x":                      "ADLOCK_WAIT",
+		": ADLOCK_;":                             "ADLOCK_",
+		": n ADLOCK_WAIT=5m b ; x":               "ADLOCK_WAIT=5m",
+		": ADLOCK_WAIT=5m n ; x":                 "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m ADLOCK-SLOTS=2 ;":    "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m\n; x":                "ADLOCK_WAIT=5m",
+		": b-$(hostname; id) ADLOCK_WAIT=5m ; x": "ADLOCK_WAIT=5m",
+		": `id -un` ADLOCK_WAIT=5m ; x":          "ADLOCK_WAIT=5m",
+		": b>f ADLOCK_DIR=$(pwd; id)/x ; x":      "ADLOCK_DIR=$(pwd; id)/x",
+		": 'my ADLOCK_X=1' ; x":                  "my ADLOCK_X=1",
+		": b 2>&1 ADLOCK_WAIT=5m ; x":            "ADLOCK_WAIT=5m",
+		": 'my;job' ADLOCK_WAIT=5m ; x":          "ADLOCK_WAIT=5m",
+		`: "my;job"\; ADLOCK_WAIT=5m ; x`:        "ADLOCK_WAIT=5m",
+		": a b c ADLOCK_WAIT=5m":                 "ADLOCK_WAIT=5m",
 	} {
 		_, err := Parse(command)
 		var e *fault.Error
@@ -72,7 +80,8 @@ func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
 			t.Errorf("%q is read as %+v", command, l)
 		}
 	}
-	for _, command := range []string{": && A=1 x", ": a b A=1 ; x", ": 'a b' A=1 ; x", ": ${A:=1} ; x", ": --", ": n ; A=1 x", ": >f && A=1 x", ": adlock-backup ; x", ": n m && ADLOCK_NOW=1 x ; y", ": n m", ": a b ; ADLOCK_NOW=1 x"} {
+	for _, command := range []string{": && A=1 x", ": a b A=1 ; x", ": 'a b' A=1 ; x", ": ${A:=1} ; x", ": --", ": n ; A=1 x", ": >f && A=1 x", ": adlock-backup ; x", ": n m && ADLOCK_NOW=1 x ; y", ": n m", ": a b ; ADLOCK_NOW=1 x",
+		": $(date)", ": >f ; x", ": ${A:=1}; x", ": ${A:=b ADLOCK_NOW=1} ; x", ": \"$(a ADLOCK_NOW=1 b)\" ; x", ": `a ADLOCK_NOW=1` | ADLOCK_NOW=1 x", ": a b # ADLOCK_NOW=1"} {
 		if l, err := Parse(command); err != nil {
 			t.Errorf("%q: %v, %+v", command, err, l)
 		}

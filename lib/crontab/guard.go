@@ -34,7 +34,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			case err != nil:
 				why = err.Error()
 			case !said.Unlocked && !slices.ContainsFunc(said.Settings, namesPlace.MatchString) && w.isHomeless(l.User, v):
-				why = homeless(l)
+				why = w.homeless(l)
 			case !said.Unlocked:
 				r.Done++
 				r.Told = append(r.Told, drawbacks(l, said.Name)...)

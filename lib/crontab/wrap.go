@@ -209,7 +209,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	case !quotes(shell):
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
-		return "", homeless(l)
+		return "", w.homeless(l)
 	}
 	if err := w.refuses(l, v); err != nil {
 		return "", err.Error()
@@ -238,8 +238,16 @@ func saysToShell(command string) bool {
 	return err != nil || line.Name != "" || len(line.Settings) > 0
 }
 
-func homeless(l *Line) string {
-	return "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
+func (w *Wrapper) homeless(l *Line) string {
+	return "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; " + HomeCure(l.User, w.Homeless)
+}
+
+// HomeCure returns what to do about a user for whom IsHomeless is true.
+func HomeCure(user string, homeless func(user, home string) bool) string {
+	if !homeless(user, "") {
+		return "leave HOME out, or say ADLOCK_DIR= with the lock directory of " + user + " beside it"
+	}
+	return "as root: adlock init " + user
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -56,14 +57,14 @@ type Machine struct {
 
 	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried
 
-	Programs string   // the directory in which the programs are
-	CronPath string   // PATH in a crontab that does not set it
-	Services []string // files of systemd's services that an administrator has written
-	Mailers  []string // the programs by which cron mails; one is enough
-	Hooked   bool     // a hook is started when there is trouble
-	Syslog   bool     // messages go to the system's log too (ADLOCK_SYSLOG)
-	Mistakes []error  // in the settings files
-	Homeless []string // users with locked jobs in the system's crontabs who can have no lock directory
+	Programs string            // the directory in which the programs are
+	CronPath string            // PATH in a crontab that does not set it
+	Services []string          // files of systemd's services that an administrator has written
+	Mailers  []string          // the programs by which cron mails; one is enough
+	Hooked   bool              // a hook is started when there is trouble
+	Syslog   bool              // messages go to the system's log too (ADLOCK_SYSLOG)
+	Mistakes []error           // in the settings files
+	Homeless map[string]string // users with locked jobs in the system's crontabs who can have no lock directory, each with the cure
 }
 
 // Examine returns the findings in the order in which to mend them.
@@ -78,8 +79,8 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 		}
 	}
 	all = append(append(all, m.store()...), m.settings()...)
-	for _, user := range m.Homeless {
-		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
+	for _, user := range slices.Sorted(maps.Keys(m.Homeless)) {
+		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", m.Homeless[user]))
 	}
 	all = append(all, hostPause()...)
 	all = append(append(all, m.services()...), m.syslog(), m.mail(), limits())

@@ -114,7 +114,7 @@ func (j *job) refused(why string) {
 }
 
 // noName matches first words that can only be meant to name a lock, and the operator after them.
-var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
+var noName = regexp.MustCompile("^[ \t]*(:[ \t]+(?:[^;&|<>()$`#\\s][^;&|<>()$`#\n]*|[A-Za-z_](?:[^;&|#\n]|[<>]&)*))(;|&&|\\|\\||$)")
 
 var noBlank = regexp.MustCompile("^[ \t]*:([-._A-Za-z0-9]+)([ \t;]|$)")
 
@@ -131,7 +131,7 @@ func (j *job) passedOver() {
 	}
 	reason := strconv.Quote(strings.TrimRight(found[1], " \t")) + " is passed over: it names no lock and sets nothing"
 	if found[2] == "" {
-		reason = "a shell passes over all that follows \":\", and nothing is run"
+		reason = "a shell passes over all that follows \":\", and no job follows"
 	}
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
 }

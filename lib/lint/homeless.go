@@ -10,7 +10,7 @@ import (
 func (j *job) homeless(v *invocation) {
 	known := j.environment(v)
 	if known != nil && j.option(v, "store") == nil && crontab.IsHomeless(j.User, known, j.Homeless) {
-		j.add(j.Number, "a user without a lock directory", j.User+" can make none at home, and the job is never run", "as root: adlock init "+j.User)
+		j.add(j.Number, "a user without a lock directory", j.User+" can make none at home, and the job is never run", crontab.HomeCure(j.User, j.Homeless))
 	}
 }
 

@@ -211,7 +211,11 @@ var crontabs = []pair{
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n-$$ ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n>/run/f 2>&1; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n-$(hostname) && /bin/job",
 	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : >/run/f ; : 2>&1 ; : $(id) ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; : done ; /bin/job",
 	}},

@@ -33,8 +33,8 @@ func refused(args []string, why error) error {
 	if r.nameAtom(base, words) != nil {
 		return why
 	}
-	dir, rec, err := r.recorder()
-	if err != nil {
+	dir, rec, _ := r.recorder() // of a wrong ADLOCK_LOG_MAX, why tells
+	if rec.Log == nil {
 		return why
 	}
 	rec.Hook = nil

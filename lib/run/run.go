@@ -225,10 +225,11 @@ func (r *runArgs) configure(options []config.Option) error {
 		return r.notRun(locker.Outcome{}, r.unplaced)
 	}
 	dir, err := config.DirOf(r.store)
-	if err == nil {
-		config.TellMistakes(dir, Options)
+	if err != nil {
+		return r.notRun(locker.Outcome{}, err)
 	}
-	return err
+	config.TellMistakes(dir, Options)
+	return nil
 }
 
 // check refuses options that this system cannot keep, or that contradict each other and none wins. It sets the tick.
@@ -278,7 +279,7 @@ func (r *runArgs) checkWhole() error {
 }
 
 // checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the place of higher precedence
-// wins; in settings files, the later line. Both on the command line, or both in variables, are an error.
+// wins; in settings files, the section. Both on the command line, in variables or in one section are an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -287,9 +288,10 @@ func (r *runArgs) checkReplace() error {
 	case !r.replace || other && order < 0:
 		return nil
 	case other && order == 0:
-		return fault.New(fault.Usage, "--replace", "is ExpireAfter 0, and cannot go with another (--expire-after, ADLOCK_EXPIRE_AFTER)")
+		return fault.New(fault.Usage, r.From.Name("replace"), "is ExpireAfter 0, and cannot go with another (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}
-	r.From["expire-after"], auto.ExpireAfter = r.From["replace"], false
+	delete(r.From, "expire-after")
+	auto.ExpireAfter = false
 	limits.ExpireAfter, limits.Source = 0, policy.Said
 	if r.From.IsFiled("replace") {
 		limits.Source = policy.Filed
@@ -308,10 +310,14 @@ func (r *runArgs) checkEnforce() error {
 	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
 		return nil
 	}
-	replaces, order := said, r.From.Compare("enforce", "expire-after")
+	limiting := "expire-after"
+	if r.replace {
+		limiting = "replace"
+	}
+	replaces, order := said, r.From.Compare("enforce", limiting)
 	switch {
 	case replaces && order == 0:
-		return fault.New(fault.Usage, "--enforce", "cannot go with --replace, which is ExpireAfter 0: the job would end at once")
+		return fault.New(fault.Usage, r.From.Name("enforce"), "cannot go with --replace, which is ExpireAfter 0: the job would end at once")
 	case replaces && order > 0:
 		limits.ExpireAfter, limits.Source = limit.Never, policy.None
 	}
@@ -558,7 +564,7 @@ func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	if dir, err = config.DirOf(r.store); err != nil {
 		return "", rec, err
 	}
-	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); err == nil && config.IsRemote(r.store) {
+	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); rec.Log != nil && config.IsRemote(r.store) {
 		rec.Log.Store = r.store
 	}
 	return dir, rec, err

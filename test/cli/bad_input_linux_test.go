@@ -68,7 +68,7 @@ func TestAMistypedCommandLineIsAUsageErrorInOneLine(t *testing.T) {
 		{"--replace: cannot go with --slots of one name", "run --slots 2 --name a --replace true"},
 		{"ADLOCK_SLOTS: counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too", "ADLOCK_SLOTS=2 shell -c true"},
 		{"ADLOCK_ENFORCE: cannot go with --replace", "ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 shell -c true"},
-		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
+		{"ADLOCK_REPLACE: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
 		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
 		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce true"},
 		{"is no store: want a directory, etcd://", "run --store etcd:/a true"},

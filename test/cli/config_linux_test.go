@@ -139,6 +139,16 @@ func TestTheLibraryRefusesOncePerInASettingsFile(t *testing.T) {
 	h.sh(`. adlock.sh; adlock_get a b`).Refused(t, 64, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run")
 }
 
+func TestContradictingSettingsOfOneSectionAreRefused(t *testing.T) {
+	h := newHousehold(t, "[a]\nADLOCK_EXPIRE_AFTER=1h\nADLOCK_REPLACE=1\n[b]\nADLOCK_REPLACE=1\nADLOCK_ENFORCE=1\n[c]\nADLOCK_REPLACE=1\n[*.c]\nADLOCK_EXPIRE_AFTER=1h\n")
+	h.sh("adlock run --name a -- echo ran").Refused(t, 64, "ADLOCK_REPLACE ("+h.home+"/.config/adlock.conf:5): is ExpireAfter 0")
+	h.sh("adlock run --name b -- echo ran").Refused(t, 64, "ADLOCK_ENFORCE ("+h.home+"/.config/adlock.conf:8): cannot go with --replace")
+	r := h.sh("adlock run --name c --dry-run -- true")
+	if says := "\nsettings files: ADLOCK_PAUSE (" + h.home + "/.config/adlock.conf:2), ADLOCK_REPLACE (" + h.home + "/.config/adlock.conf:10)\n"; r.Err != "" || !strings.Contains(r.Out, says) {
+		t.Errorf("%+v, want %q", r, says)
+	}
+}
+
 func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 	h := newHousehold(t, "[a]\nADLOCK_WAIT=5m\n")
 	file := h.home + "/.config/adlock.conf:"

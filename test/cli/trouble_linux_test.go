@@ -153,6 +153,8 @@ func TestARefusedCommandLineIsLoggedAndShownAsFailed(t *testing.T) {
 		{"d", "wants a COMMAND", []string{"run", "--name", "d"}},
 		{"e", "ADLOCK_WAT: unknown setting", []string{"shell", "-c", ": e ADLOCK_WAT=5s; true"}},
 		{"f", "is not understood", []string{"shell", "-c", ": f ADLOCK_WAIT='5s'; true"}},
+		{"false-", "--name: needs a value", []string{"run", "--name", "--", "--", "false"}},
+		{"h", "ADLOCK_LOG_MAX: ", []string{"ADLOCK_LOG_MAX=x", "run", "--name", "h", "true"}},
 		{"g", "is no absolute path", []string{"ADLOCK_SHELL=bash", "shell", "-c", ": g ; true"}},
 	} {
 		s.refused(64, c.says, c.words...)

@@ -89,6 +89,11 @@ func TestMakeRefusesADirectoryNameThatCannotBeQuoted(t *testing.T) {
 		}
 	}
 	tr.want("install", "DESTDIR="+filepath.Join(t.TempDir(), "o'neil & a|b"))
+	for _, words := range [][]string{{"PREFIX=rel"}, {"PREFIX=rel", "DESTDIR=" + t.TempDir() + "/"}, {"PREFIX=/usr", "bindir=bin"}} {
+		if r := tr.make(append(words, "install")...); r.Status == 0 || !strings.Contains(r.Err, ": want a full path from / on\n") {
+			t.Errorf("%q: %+v", words, r)
+		}
+	}
 	helper.Absent(t, filepath.Join(tr.dir, "pwned"))
 }
 

@@ -36,6 +36,10 @@ crontab -l >"$1/wrapped"
 sh "$2" --undo
 crontab -l >"$1/undone"
 PATH=/usr/bin:/bin sh "$2" --undo || : # without adlock
+mkdir "$1/fails"
+printf '#!/bin/sh\n[ "$1" != -l ] && exec %s "$@"' "$(command -v crontab)" >"$1/fails/crontab"
+chmod +x "$1/fails/crontab"
+! PATH=$1/fails:$PATH sh "$2" --undo
 echo 'no crontab' | adlock wrap 2>&1 | crontab - 2>&1 || echo refused
 crontab -l >"$1/still"
 `
@@ -45,7 +49,7 @@ func TestACrontabIsWrappedInPlaceAndUnwrapped(t *testing.T) {
 	need.Namespaces(t, "--mount")
 	need.Tools(t, "crontab")
 	w.copy(helper.Binary(t)+"-report", "adlock-report")
-	text := strings.ReplaceAll(strings.ReplaceAll(unguarded, "{dir}", "/srv"), "{when}", "@hourly ") + "@reboot warm-up"
+	text := strings.ReplaceAll(strings.ReplaceAll(unguarded, "{dir}", "/srv"), "{when}", "@hourly ") + "@reboot warm-up\n\n"
 	w.write("table", text+"\n", 0o644)
 	r := helper.Command{Args: []string{"unshare", "--mount", "sh", "-c", inPlace, "sh", w.dir, helper.Root() + "/test/examples/wrap-crontab"}}.Run(t)
 	if r.Status != 0 || !strings.HasSuffix(r.Out, "refused\n") || !strings.Contains(r.Out, "\n-@hourly cat") {

@@ -102,7 +102,7 @@ type builder struct {
 
 func (b *builder) event(e *runlog.Event) {
 	inside := !e.Time.Before(b.options.Since)
-	if inside && !b.begun {
+	if inside && !b.begun && !e.Time.After(b.options.Now) {
 		b.begun = true
 		if e.Time.After(b.report.from) {
 			b.report.from = e.Time

@@ -256,6 +256,10 @@ func TestAReportIsBuiltDespiteErrorsAndDamagedLines(t *testing.T) {
 	if err != os.ErrPermission || r.Damaged != 1 || len(r.atoms) != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
+	earlier := Options{Since: story.Midnight.Add(-2 * time.Hour), Now: story.Midnight.Add(-time.Hour)} // the clock was set back
+	if r, _ := Build(events, earlier); !strings.HasSuffix(r.period(), " (1h)") {
+		t.Error(r.period())
+	}
 }
 
 // tag matches an element of a page.

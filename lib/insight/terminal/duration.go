@@ -33,6 +33,13 @@ func Age(d time.Duration) string {
 	return Duration(d.Truncate(step(d)))
 }
 
+func Ago(d time.Duration) string {
+	if d <= -time.Second { // two clocks of one machine differ by less
+		return "in the future"
+	}
+	return Age(max(0, d)) + " ago"
+}
+
 // Left is Duration for a time that remains: rounded up, like limit.FormatLeft.
 func Left(d time.Duration) string { return Duration(limit.Up(d, step(d))) }
 

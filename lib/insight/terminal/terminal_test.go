@@ -98,6 +98,11 @@ func TestDurationHasTwoUnitsAtMost(t *testing.T) {
 }
 
 func TestAgesAreRoundedDownAndRemainingTimesUp(t *testing.T) {
+	for d, want := range map[time.Duration]string{-time.Second: "in the future", -time.Millisecond: "0s ago", time.Second: "1s ago"} {
+		if got := Ago(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
 	for d, want := range map[time.Duration][2]string{
 		0: {"0s", "0s"}, 557 * time.Millisecond: {"557ms", "557ms"}, 1299 * time.Millisecond: {"1.2s", "1.3s"},
 		9990 * time.Millisecond: {"9.9s", "10s"}, 15*time.Minute - time.Millisecond: {"14m59s", "15m"},
