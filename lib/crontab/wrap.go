@@ -242,7 +242,6 @@ func (w *Wrapper) homeless(l *Line) string {
 	return "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; " + HomeCure(l.User, w.Homeless)
 }
 
-// HomeCure returns what to do about a user for whom IsHomeless is true.
 func HomeCure(user string, homeless func(user, home string) bool) string {
 	if !homeless(user, "") {
 		return "leave HOME out, or say ADLOCK_DIR= with the lock directory of " + user + " beside it"
