@@ -118,11 +118,15 @@ func (s *Settings) checkSemaphore() error {
 	if !r.IsSemaphore() {
 		return nil
 	}
+	preempts := "expire-after"
+	if s.From[preempts].Place == Unsaid {
+		preempts = "replace"
+	}
 	for _, o := range []struct {
 		name string
 		set  bool
 	}{
-		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // --replace sets this, too
+		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {preempts, r.Limits.Preempt()},
 	} {
 		if o.set && !s.From.IsFiled(o.name) {
 			return fault.New(fault.Usage, cmp.Or(s.From.Name(o.name), "--"+o.name), "cannot go with --slots of one name: the runs share the lock")
