@@ -322,7 +322,7 @@ included_from_odd_directories() {
 }
 
 @test "adlock.mk may lie in a directory of any name" { included_from_odd_directories make; }
-@test "adlock.mk may lie in a directory of any name for BSD make" { included_from_odd_directories bmake -r; }
+@test "BSD make includes adlock.mk from a directory of any name" { included_from_odd_directories bmake -r; }
 
 @test "adlock.mk is found by a relative name" {
 	cp "$root/sh/adlock.mk" "$root/sh/adlock.sh" "$T"
