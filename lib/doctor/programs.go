@@ -55,7 +55,7 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
-// shell examines adlock's SHELL for crontabs: if it cannot be run, cron runs no job below it.
+// shell examines adlock's shell for crontabs: if it cannot be run, cron runs no job below a SHELL= line that names it.
 func (m *Machine) shell() Finding {
 	const what = "shell"
 	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")

@@ -176,7 +176,7 @@ func (f *File) explain(err error) error {
 }
 
 // Await starts a thread that blocks in flock(2), and so waits in the kernel's queue. tells, which later calls return
-// too, can be read when it is time to call TryLock. With an error it is below 0.
+// too, is a descriptor that becomes readable when it is time to call TryLock. With an error tells is below 0.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil

@@ -44,7 +44,7 @@ type Locker struct {
 	stands atomic.Pointer[heldLease] // the place that was entered last
 	claims bool                      // the last attempt may have claimed the tick, which would seem used to a new place
 	logged bool                      // the runlog has a line that the newcomer waits
-	silent bool                      // the last attempt found an owner in the way that may be dead
+	silent bool                      // the owner that denied the last attempt may be dead
 }
 
 var _ locker.Locker = (*Locker)(nil)

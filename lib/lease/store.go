@@ -14,7 +14,7 @@
 // process at once: the locksmith sends KILL a fifth of the lease before its end, and the watchdog a
 // twelfth. None of this depends on the time that the machines' clocks show; on etcd, IfElapsed, ticks and the
 // ages of owners do. A job can outlive its lease if its machine is suspended, or if KILL does not end it: if
-// that must do no harm, the job passes on its fence (ADLOCK_FENCE).
+// that would do harm, the job must send its fence (ADLOCK_FENCE, a fencing token) with each write.
 package lease
 
 import (

@@ -112,7 +112,7 @@ func TestAnOwnerWhoseSlotIsGuardedTakesAnotherSlot(t *testing.T) {
 	wantSlots(t, k, 2)
 }
 
-func TestALockWithoutATokenIsNeitherReleasedNorEnded(t *testing.T) {
+func TestALockWithoutATokenIsNotReleasedNorItsOwnerEnded(t *testing.T) {
 	k, self := newLocker(t), self(t)
 	why := map[fault.Kind]string{fault.NotPermitted: "does not name its owner", fault.IO: "adlock clear"}
 	for content, kind := range map[string]fault.Kind{"": fault.NotPermitted, pidLine(self): fault.NotPermitted, "12": fault.IO} {

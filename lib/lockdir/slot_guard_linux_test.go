@@ -213,7 +213,7 @@ func TestACommandIsRecordedInItsLockWhileTheSlotIsGuarded(t *testing.T) {
 	}
 }
 
-func TestALockIsClearedWithItsSlotOrAfterItsOwnersDeath(t *testing.T) {
+func TestAGuardedSlotStopsClearUnlessTheOwnerIsDead(t *testing.T) {
 	k, r := newLocker(t), slotted(dead(t), motd.Operand, 1)
 	r.Owner.Machine, r.Owner.Boot = "another", "another"
 	wantVerdict(t, k, r, locker.Acquired)

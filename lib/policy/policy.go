@@ -348,7 +348,7 @@ func (d Decision) Because(step Step, why string) Decision {
 // Preempts reports whether the newcomer ends an owner at once (--replace).
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated reports whether the newcomer is denied for good: a run that was asked for later runs, or has run.
+// Outdated reports whether the newcomer is denied for good, because a run that was asked for later runs or has run.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))

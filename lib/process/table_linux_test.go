@@ -24,7 +24,7 @@ import (
 
 // The table is read again from the last pid or, if the pids started again, as a whole, until no pid
 // has been handed out meanwhile.
-func TestTheProcessTableIsReadAgainAfterEachFork(t *testing.T) {
+func TestTheProcessTableIsReadAgainUntilNoProcessForks(t *testing.T) {
 	for claim, c := range map[string]struct {
 		last []int // the last pid at each look
 		want string

@@ -33,7 +33,7 @@ func refused(args []string, why error) error {
 	if r.nameAtom(base, words) != nil {
 		return why
 	}
-	dir, rec, _ := r.recorder() // of a wrong ADLOCK_LOG_MAX, why tells
+	dir, rec, _ := r.recorder() // why already reports a wrong ADLOCK_LOG_MAX
 	if rec.Log == nil {
 		return why
 	}

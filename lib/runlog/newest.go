@@ -27,7 +27,7 @@ func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	if err != nil {
 		return
 	}
-	defer closeAll(files) // only read from
+	defer closeAll(files)
 	for _, f := range slices.Backward(files) {
 		left, goesOn := l.yieldEnd(f, most, yield)
 		if most = left; !goesOn {

@@ -302,7 +302,7 @@ func stillNamed(path string, f *os.File) (bool, error) {
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		if f != nil {
-			f.Close() // only read from
+			f.Close() // the file was only read, so an error loses nothing
 		}
 	}
 }

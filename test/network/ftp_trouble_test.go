@@ -189,7 +189,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	h.run(t, "sleep 5; echo ran").Is(t, 0, "ran\n", "…")
 }
 
-func TestAWaiterWaitsForAFullFTPServer(t *testing.T) {
+func TestAWaiterOutlastsAnFTPServersConnectionLimit(t *testing.T) {
 	f := startFTP(t, "").withLines(t, "max_clients=1")
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 60")

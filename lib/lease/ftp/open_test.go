@@ -57,7 +57,7 @@ func TestADirectoryAsPasswordFileIsAUsageError(t *testing.T) {
 }
 
 // A full server may say only "Failure writing to local file."
-func TestAnFTPServerWithoutDiskSpaceIsReportedAsFull(t *testing.T) {
+func TestAnFTPServerThatCannotStoreIsReportedAsAWriteError(t *testing.T) {
 	s := &Store{account: account{address: "ftp://u@h/d"}}
 	for _, code := range []int{426, 451, 452, 552} {
 		err := s.wrap(&textproto.Error{Code: code, Msg: "Failure writing to local file.\r\n"})

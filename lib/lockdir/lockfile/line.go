@@ -88,7 +88,7 @@ func (l *line) lookAfter() time.Duration {
 }
 
 func (l *line) leave() {
-	l.file.Close()
+	l.file.Close() // if this newcomer is the head, the kernel wakes the next one
 	l.file, l.head = nil, false
 }
 

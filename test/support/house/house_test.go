@@ -44,7 +44,7 @@ func apart(table string) (rest string, counted []int) {
 // alike lets a room grow by a tenth before the page must change: otherwise each new statement would change it.
 func alike(was, is int) bool { return max(was-is, is-was) <= 20+was/10 }
 
-func TestNoRoomIsTooLargeOrImportsARoomBelow(t *testing.T) {
+func TestNoPackageIsTooLargeOrImportsOneListedLater(t *testing.T) {
 	above := map[string]bool{}
 	for _, r := range rooms(t) {
 		const most = 1300
