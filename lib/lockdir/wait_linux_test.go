@@ -52,7 +52,7 @@ func TestAWaiterChecksTheAtomWithoutALockOfItsOwn(t *testing.T) {
 			links++
 			return 0
 		}, unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_UNLINKAT)
-		if err != nil || o.Verdict != c.verdict || o.Reason != first.Reason || links > 0 {
+		if err != nil || o.Verdict != c.verdict || o.Blocker != first.Blocker || links > 0 {
 			t.Errorf("%s: %+v, %v, %d changes; at first %+v", claim, o, err, links, first)
 		}
 		var files []string
