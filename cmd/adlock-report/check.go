@@ -25,7 +25,6 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/lint"
 	"adlock/lib/locker"
-	"adlock/lib/otheruser"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
@@ -222,7 +221,7 @@ func isMissing(path string) bool {
 }
 
 // longestOf returns lint.Checker.Longest. The name "" stands for this process's user.
-func longestOf(users []otheruser.User) func(name string, a atom.Atom) time.Duration {
+func longestOf(users []otherUser) func(name string, a atom.Atom) time.Duration {
 	own, visited := longestRuns(), map[string]longest{}
 	return func(name string, a atom.Atom) time.Duration {
 		name = withoutGroup(name)

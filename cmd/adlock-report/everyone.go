@@ -19,7 +19,6 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/otheruser"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -52,7 +51,7 @@ type account struct {
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
-	alive func() bool // false: the time to read is up (otheruser.Do); nil: the directory is this user's own
+	alive func() bool // false: the time to read is up (doAs); nil: the directory is this user's own
 }
 
 func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
@@ -70,7 +69,7 @@ const (
 var (
 	passwdFile, groupFile = "/etc/passwd", "/etc/group"
 
-	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
+	patience = readingLimits{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
 // silent has, by uid, the error of each user whose directory did not answer. That directory is not to be read again.
@@ -122,12 +121,12 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	}
 	own := ownAccount(seeChosen)
 	var failed failures
-	collect := func(u otheruser.User, a answer[T]) {
+	collect := func(u otherUser, a answer[T]) {
 		if a.user = u.Name; a.there {
 			all = append(all, a)
 		}
 		for _, err := range a.troubles {
-			if errors.Is(err, otheruser.ErrSilent) {
+			if errors.Is(err, errSilent) {
 				silent[u.UID] = err
 			}
 			if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
@@ -135,7 +134,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			}
 		}
 	}
-	collect(otheruser.User{Name: sysfile.UserName(0)}, own)
+	collect(otherUser{Name: sysfile.UserName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
@@ -146,25 +145,25 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 }
 
 // others returns the users of this machine who may have a lock directory, except root; none unless root asks.
-func others() ([]otheruser.User, error) {
+func others() ([]otherUser, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
-	users, err := otheruser.Users(passwdFile, groupFile)
+	users, err := usersIn(passwdFile, groupFile)
 	if err != nil {
 		return nil, fault.Wrap(passwdFile, err)
 	}
-	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 || u.Name == "" })
+	users = slices.DeleteFunc(users, func(u otherUser) bool { return u.UID == 0 || u.Name == "" })
 	for _, uid := range config.UsersWithDir() {
-		if !slices.ContainsFunc(users, func(u otheruser.User) bool { return u.UID == uid }) {
-			users = append(users, otheruser.User{Name: strconv.Itoa(uid), UID: uid, GID: nogroup})
+		if !slices.ContainsFunc(users, func(u otherUser) bool { return u.UID == uid }) {
+			users = append(users, otherUser{Name: strconv.Itoa(uid), UID: uid, GID: nogroup})
 		}
 	}
 	return users, nil
 }
 
-func userCalled(users []otheruser.User, name string) *otheruser.User {
-	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.Name == name })
+func userCalled(users []otherUser, name string) *otherUser {
+	i := slices.IndexFunc(users, func(u otherUser) bool { return u.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -184,7 +183,7 @@ func userTest() (asUser, error) {
 }
 
 // withRightsOf returns asUser for users. patience.Whole bounds the time of all calls for one user together.
-func withRightsOf(users []otheruser.User) asUser {
+func withRightsOf(users []otherUser) asUser {
 	return func(name string, do func() bool) bool {
 		name = withoutGroup(name)
 		u := userCalled(users, name)
@@ -197,9 +196,9 @@ func withRightsOf(users []otheruser.User) asUser {
 			return false
 		}
 		began := time.Now()
-		is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
+		is, err := doAs(*u, patience, func(func() bool) (bool, error) { return do(), nil })
 		if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
-			err = otheruser.ErrSilent
+			err = errSilent
 		}
 		if err != nil {
 			reportUnread(*u, fault.Wrap(name, err))
@@ -226,9 +225,9 @@ func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 }
 
 // reportUnread reports err, and remembers the user as silent if the directory did not answer.
-func reportUnread(u otheruser.User, err error) {
+func reportUnread(u otherUser, err error) {
 	fault.Report(err)
-	if errors.Is(err, otheruser.ErrSilent) {
+	if errors.Is(err, errSilent) {
 		silent[u.UID] = err
 	}
 }
@@ -251,16 +250,16 @@ func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}
 }
 
-func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
+func visit[T any](u otherUser, see func(*account) (T, error)) answer[T] {
 	at := make(chan string, 1) // gets the path of the directory
-	found, err := otheruser.Do(u, patience, func(alive func() bool) (answer[T], error) {
+	found, err := doAs(u, patience, func(alive func() bool) (answer[T], error) {
 		base, names := whereabouts(u)
 		if base == "" {
 			return answer[T]{}, nil
 		}
 		path := filepath.Join(append([]string{base}, names...)...)
 		at <- path
-		fd, err := otheruser.OpenBelow(base, names...)
+		fd, err := openBelow(base, names...)
 		if errors.Is(err, fs.ErrNotExist) || err != nil && path != config.UserDir(u.UID) && !isUsersHome(base, u) {
 			return answer[T]{}, nil
 		}
@@ -280,7 +279,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 		return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}, nil
 	})
 	if err != nil {
-		if errors.Is(err, otheruser.ErrSilent) {
+		if errors.Is(err, errSilent) {
 			path := config.UserDir(u.UID) // whereabouts checks this directory first
 			select {
 			case path = <-at:
@@ -296,7 +295,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 // whereabouts returns where the user's lock directory is: the names lead down to it from the directory base.
 // Each of them is to be opened by itself, as the user may have put a symbolic link in its place. base is "" if
 // the user can have no lock directory.
-func whereabouts(u otheruser.User) (base string, names []string) {
+func whereabouts(u otherUser) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}
 	}
@@ -307,7 +306,7 @@ func whereabouts(u otheruser.User) (base string, names []string) {
 }
 
 // isUsersHome is false if base belongs to another user: the home of many service users (bin, daemon) is root's.
-func isUsersHome(base string, u otheruser.User) bool {
+func isUsersHome(base string, u otherUser) bool {
 	var st unix.Stat_t
 	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
 }
@@ -320,7 +319,7 @@ func (a *account) fail(err error) {
 
 // read reads the lock directory, open as fd. It returns an error only if there is nothing to show.
 func (a *account) read(fd int, path string) error {
-	names, more, err := otheruser.Names(fd, mostNames)
+	names, more, err := namesIn(fd, mostNames)
 	if err != nil {
 		return fault.Wrap(path, err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/limit"
-	"adlock/lib/otheruser"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -333,7 +332,7 @@ for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/n
 func TestReadingPathsOfOneUserTakesABoundedTime(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
+	as := withRightsOf([]otherUser{{Name: "mallory", UID: 3900003, GID: 65534}})
 	for name, want := range map[string]bool{"": true, "root": true, "mallory": true, "mallory:staff": true, "of-a-directory-service": false} {
 		if got := as(name, func() bool { return true }); got != want {
 			t.Errorf("files are looked at for %q: %t", name, got)

@@ -11,7 +11,6 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/otheruser"
 )
 
 var initVerb = verb{
@@ -49,7 +48,7 @@ func initUser(name string) (dir string, err error) {
 		known, err = user.LookupId(name)
 	}
 	users, unread := others()
-	i := slices.IndexFunc(users, func(u otheruser.User) bool { return err == nil && strconv.Itoa(u.UID) == known.Uid })
+	i := slices.IndexFunc(users, func(u otherUser) bool { return err == nil && strconv.Itoa(u.UID) == known.Uid })
 	switch {
 	case unread != nil:
 		return "", unread
@@ -61,7 +60,7 @@ func initUser(name string) (dir string, err error) {
 	u := users[i]
 	dir = config.UserDir(u.UID)
 	at := config.DirOfHome(known.HomeDir)
-	found, err := otheruser.Do(u, patience, func(func() bool) (string, error) {
+	found, err := doAs(u, patience, func(func() bool) (string, error) {
 		if config.IsUsers(dir, u.UID) {
 			return dir, nil
 		}
@@ -73,7 +72,7 @@ func initUser(name string) (dir string, err error) {
 		return at, err
 	})
 	switch {
-	case errors.Is(err, otheruser.ErrSilent):
+	case errors.Is(err, errSilent):
 		silent[u.UID] = err
 		return "", fault.New(fault.Unavailable, name, "does not answer")
 	case err != nil:

@@ -117,7 +117,7 @@ func UserDir(uid int) string {
 }
 
 // UsersWithDir returns the users, except root, for whose UserDir there is an entry. It does not stat an entry: in a
-// file system that hangs, stat does not return. The caller checks each by IsUsers in otheruser.Do, with a time limit.
+// file system that hangs, stat does not return. adlock-report checks each by IsUsers in doAs, with a time limit.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {

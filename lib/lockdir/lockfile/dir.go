@@ -45,7 +45,7 @@ type Visit struct {
 var ErrNoMore = errors.New("was not read")
 
 // OfUser returns the lock directory of another user, for reading only. fd is the open directory; path is for
-// messages. The calling thread already has that user's rights (package otheruser).
+// messages. The calling thread already has that user's rights (adlock-report's otheruser.go).
 func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	d := &Dir{path: path, fd: fd, me: v.UID, visited: v}
 	var st unix.Stat_t

@@ -1,4 +1,4 @@
-package otheruser
+package main
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 // become gives the calling thread the user's rights to files, and takes root's away. Each system call
 // here affects this thread alone, unlike those of package syscall.
-func become(u User) error {
+func become(u otherUser) error {
 	if u.UID == 0 {
 		return fault.New(fault.NotPermitted, u.Name, "is no other user")
 	}
@@ -36,16 +36,16 @@ func become(u User) error {
 	return dropCapabilities(u)
 }
 
-// kept are the capabilities needed to see whether a process lives. They give no rights to files. The others
+// keptCapabilities are the capabilities needed to see whether a process lives. They give no rights to files. The others
 // might have an effect on a file system of the user's own (FUSE).
-const kept = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE
+const keptCapabilities = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE
 
-func dropCapabilities(u User) error {
+func dropCapabilities(u otherUser) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	err := unix.Capget(&header, &data[0])
 	if err == nil {
-		data[0].Effective, data[1].Effective = data[0].Effective&kept, 0
+		data[0].Effective, data[1].Effective = data[0].Effective&keptCapabilities, 0
 		err = unix.Capset(&header, &data[0])
 	}
 	if err != nil {
@@ -54,9 +54,9 @@ func dropCapabilities(u User) error {
 	return nil
 }
 
-// OpenBelow opens the directory that names lead to below base. base may contain links: root may have made
+// openBelow opens the directory that names lead to below base. base may contain links: root may have made
 // /home one. A link among the names, or a file that is no directory, is an error (fault.NotPermitted).
-func OpenBelow(base string, names ...string) (fd int, err error) {
+func openBelow(base string, names ...string) (fd int, err error) {
 	at := base
 	fd, err = sysfile.Open(base, unix.O_PATH|unix.O_DIRECTORY)
 	for i, name := range names {
@@ -81,8 +81,8 @@ func OpenBelow(base string, names ...string) (fd int, err error) {
 	return fd, nil
 }
 
-// Names lists names of the open directory fd, no more than most; more reports whether there are others.
-func Names(fd, most int) (names []string, more bool, err error) {
+// namesIn lists names of the open directory fd, no more than most; more reports whether there are others.
+func namesIn(fd, most int) (names []string, more bool, err error) {
 	again, err := sysfile.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, false, err

@@ -1,4 +1,4 @@
-package otheruser
+package main
 
 import (
 	"bufio"
@@ -15,13 +15,13 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
-	"adlock/test/support/must"
+	setup "adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
-var nobody = User{Name: "nobody", UID: 65534, GID: 65534, Groups: []int{12345}}
+var nobody = otherUser{Name: "nobody", UID: 65534, GID: 65534, Groups: []int{12345}}
 
-var ample = Patience{Silence: time.Minute, Whole: time.Minute}
+var ample = readingLimits{Silence: time.Minute, Whole: time.Minute}
 
 func TestUsersAreReadFromPasswdAndGroup(t *testing.T) {
 	dir := t.TempDir()
@@ -30,13 +30,13 @@ func TestUsersAreReadFromPasswdAndGroup(t *testing.T) {
 		passwd: "root:x:0:0::/root:/bin/sh\none:x:7:8::/home/one:/bin/sh\ntwin:x:7:9::/x:/bin/sh\n+::::::\n\nbad:x:x:1::/:\nmax:x:4294967295:1::/:\nneg:x:-1:1::/:\ntwo:x:9:9::relative:/bin/sh\none:x:10:9::/x:/bin/sh\n",
 		group:  "a:x:5:one,two\nb:x:6:someone\nc:x:8:two\n",
 	} {
-		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	users, err := Users(passwd, group)
+	users, err := usersIn(passwd, group)
 	if got := fmt.Sprint(users, err); got != "[{root 0 0 [] /root} {one 7 8 [5] /home/one} {two 9 9 [5 8] } {10 10 9 [5] /x}] <nil>" {
 		t.Error(got)
 	}
-	if _, err := Users(passwd, filepath.Join(dir, "none")); err == nil {
+	if _, err := usersIn(passwd, filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing file is no error")
 	}
 }
@@ -44,19 +44,19 @@ func TestUsersAreReadFromPasswdAndGroup(t *testing.T) {
 func TestOnlyTheReadingThreadHasTheUsersRights(t *testing.T) {
 	need.Root(t)
 	secret := filepath.Join(t.TempDir(), "secret")
-	must.Do(t, os.WriteFile(secret, []byte("x"), 0o600))
-	_, err := Do(nobody, ample, func(func() bool) ([]byte, error) { return os.ReadFile(secret) })
+	must(t, os.WriteFile(secret, []byte("x"), 0o600))
+	_, err := doAs(nobody, ample, func(func() bool) ([]byte, error) { return os.ReadFile(secret) })
 	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("a file of root: %v", err)
 	}
-	status, err := Do(nobody, ample, func(func() bool) (string, error) {
+	status, err := doAs(nobody, ample, func(func() bool) (string, error) {
 		text, err := os.ReadFile("/proc/thread-self/status")
 		return string(text), err
 	})
-	must.Do(t, err)
+	must(t, err)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var own [2]unix.CapUserData // a container's root may lack CAP_SYS_PTRACE
-	must.Do(t, unix.Capget(&header, &own[0]))
+	must(t, unix.Capget(&header, &own[0]))
 	rights := fmt.Sprintf("CapEff:\t%016x\n", own[0].Effective&0x80020)
 	for _, want := range []string{"Uid:\t0\t0\t0\t65534\n", "Gid:\t0\t0\t0\t65534\n", "Groups:\t12345 \n", rights} {
 		if !strings.Contains(status, want) {
@@ -66,31 +66,31 @@ func TestOnlyTheReadingThreadHasTheUsersRights(t *testing.T) {
 	for range 100 { // no later goroutine runs on the thread that has lost root's rights
 		done := make(chan error)
 		go func() { _, err := os.ReadFile(secret); done <- err }()
-		must.Do(t, <-done)
+		must(t, <-done)
 	}
 }
 
-func TestDoRefusesRootAndInvalidUsers(t *testing.T) {
+func TestDoAsRefusesRootAndInvalidUsers(t *testing.T) {
 	need.Root(t)
 	for _, uid := range []int{0, 1<<32 - 1} {
 		called := false
-		_, err := Do(User{Name: "x", UID: uid, GID: 1}, ample, func(func() bool) (int, error) { called = true; return 0, nil })
+		_, err := doAs(otherUser{Name: "x", UID: uid, GID: 1}, ample, func(func() bool) (int, error) { called = true; return 0, nil })
 		if err == nil || called {
 			t.Errorf("%d: %v", uid, err)
 		}
 	}
 }
 
-func TestDoGivesUpOnASilentReader(t *testing.T) {
+func TestDoAsGivesUpOnASilentReader(t *testing.T) {
 	need.Root(t)
 	release := make(chan struct{})
 	defer close(release)
-	_, err := Do(nobody, Patience{Silence: 20 * time.Millisecond, Whole: time.Minute}, func(alive func() bool) (int, error) {
+	_, err := doAs(nobody, readingLimits{Silence: 20 * time.Millisecond, Whole: time.Minute}, func(alive func() bool) (int, error) {
 		alive()
 		<-release
 		return 0, nil
 	})
-	if !errors.Is(err, ErrSilent) {
+	if !errors.Is(err, errSilent) {
 		t.Error(err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAliveIsFalseOnceTheWholeTimeHasPassed(t *testing.T) {
 	need.Root(t)
 	n, err := 0, error(nil)
 	for end := time.Now().Add(helper.Patience); n == 0 && err == nil && time.Now().Before(end); { // the time may be up before the thread begins
-		n, err = Do(nobody, Patience{Silence: time.Minute, Whole: 20 * time.Millisecond}, func(alive func() bool) (n int, err error) {
+		n, err = doAs(nobody, readingLimits{Silence: time.Minute, Whole: 20 * time.Millisecond}, func(alive func() bool) (n int, err error) {
 			for alive() {
 				n++
 			}
@@ -113,26 +113,26 @@ func TestAliveIsFalseOnceTheWholeTimeHasPassed(t *testing.T) {
 
 func TestOpenBelowFollowsNoLinkBelowItsBase(t *testing.T) {
 	dir := t.TempDir()
-	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")),
+	must(t, errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")),
 		os.Symlink("b", filepath.Join(dir, "a/m"))))
 	for _, names := range [][]string{{"l", "b"}, {"a", "m"}, {"a", "none"}} {
-		if fd, err := OpenBelow(dir, names...); err == nil {
+		if fd, err := openBelow(dir, names...); err == nil {
 			t.Errorf("%q: %d", names, fd)
 		}
 	}
-	fd := must.Get(OpenBelow(filepath.Join(dir, "l"), "b"))(t) // a link in base is root's, like /home
+	fd := setup.Get(openBelow(filepath.Join(dir, "l"), "b"))(t) // a link in base is root's, like /home
 	unix.Close(fd)
 }
 
-func TestNamesListsNoMoreThanAskedFor(t *testing.T) {
+func TestNamesInListsNoMoreThanAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
-		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
 	}
-	fd := must.Get(OpenBelow(filepath.Dir(dir), filepath.Base(dir)))(t)
+	fd := setup.Get(openBelow(filepath.Dir(dir), filepath.Base(dir)))(t)
 	defer unix.Close(fd)
 	for most, want := range map[int]int{5: 5, 20: 20, 30: 20} {
-		names, more, err := Names(fd, most)
+		names, more, err := namesIn(fd, most)
 		if err != nil || len(names) != want || more != (most < 20) {
 			t.Errorf("%d: %d, %v, %v", most, len(names), more, err)
 		}
@@ -141,7 +141,7 @@ func TestNamesListsNoMoreThanAskedFor(t *testing.T) {
 
 func init() {
 	if os.Getenv("ADLOCK_TEST_SLOW_READER") != "" {
-		_, err := Do(nobody, Patience{Silence: 300 * time.Millisecond, Whole: time.Minute}, func(func() bool) (int, error) {
+		_, err := doAs(nobody, readingLimits{Silence: 300 * time.Millisecond, Whole: time.Minute}, func(func() bool) (int, error) {
 			if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 				return 0, err
 			}
@@ -160,11 +160,11 @@ func TestAStoppedReaderDoesNotCountAsSilent(t *testing.T) {
 	c.Env = append(os.Environ(), "ADLOCK_TEST_SLOW_READER=1")
 	file, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	must.Do(t, errors.Join(err1, err2, c.Start()))
+	must(t, errors.Join(err1, err2, c.Start()))
 	helper.Eventually(t, "it is stopped", func() bool { return actor.State(c.Process.Pid) == "T" })
 	time.Sleep(time.Second) // the test is that this time does not count
 	_, wrote := file.Write([]byte("x"))
-	must.Do(t, errors.Join(wrote, c.Process.Signal(unix.SIGCONT)))
+	must(t, errors.Join(wrote, c.Process.Signal(unix.SIGCONT)))
 	if said, err := bufio.NewReader(out).ReadString('\n'); said != "<nil>\n" || err != nil {
 		t.Error(said, err)
 	}
