@@ -11,7 +11,6 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/report"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/insight/timeline"
 )
 
 var reportVerb = verb{
@@ -51,8 +50,8 @@ func tellReport(q *query) error {
 	if q.html == "" {
 		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(dir, failed))
 	}
-	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: q.since.Value, Until: q.now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.has, State: past.state,
+	chart, failedToo := report.BuildChart(history.Read(dir), report.ChartOptions{
+		Since: q.since.Value, Until: q.now, Margin: true, Columns: report.SVGColumns, Match: past.chosen.has, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {

@@ -7,8 +7,8 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
+	"adlock/lib/insight/report"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/insight/timeline"
 )
 
 var timelineVerb = verb{
@@ -36,11 +36,11 @@ func drawTimeline(q *query) error {
 	}
 	dir := past.dir
 	width := terminal.Width(os.Stdout)
-	columns := timeline.Columns(width)
+	columns := report.ChartColumns(width)
 	if q.svg != "" {
-		columns = timeline.SVGColumns
+		columns = report.SVGColumns
 	}
-	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
+	chart, failed := report.BuildChart(history.Read(dir), report.ChartOptions{
 		Since: since, Until: until, Margin: !q.until.Set, Columns: columns, Match: past.chosen.has, State: past.state,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
@@ -53,7 +53,7 @@ func drawTimeline(q *query) error {
 	case q.svg != "":
 		err = save(q.svg, chart.SVG())
 	case len(chart.Lanes) > 0:
-		text := timeline.Text{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
+		text := report.ChartText{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
 		err = write([]byte(text.Render(chart)))
 	case q.atom == "": // else tellNone has reported it
 		err = write([]byte(nothingIn(dir)))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"adlock/lib/insight/timeline"
+	"adlock/lib/insight/report"
 )
 
 // The layout of the picture, in its own units.
@@ -44,11 +44,11 @@ func draw(results []result) []byte {
 	var whole bytes.Buffer
 	height := d.y + 20
 	fmt.Fprintf(&whole, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" %s font-size="12" %s role="img" aria-label="What a lock costs">`,
-		width, height, width, height, timeline.Font, timeline.Fill(timeline.Ink))
-	fmt.Fprintf(&whole, "<style>%s</style>\n<rect %s width=\"%d\" height=\"%d\"/>\n", timeline.StyleSheet(), timeline.Fill(timeline.Ground), width, height)
+		width, height, width, height, report.Font, report.Fill(report.Ink))
+	fmt.Fprintf(&whole, "<style>%s</style>\n<rect %s width=\"%d\" height=\"%d\"/>\n", report.StyleSheet(), report.Fill(report.Ground), width, height)
 	for _, ratio := range []float64{0.01, 0.1, 1, 10, 100} {
 		fmt.Fprintf(&whole, `<path %s d="M%.1f 24V%d"/><text %s x="%.1f" y="18" text-anchor="middle">%g</text>`+"\n",
-			timeline.Stroke(timeline.Line), at(ratio), height-10, timeline.Fill(timeline.Dim), at(ratio), ratio)
+			report.Stroke(report.Line), at(ratio), height-10, report.Fill(report.Dim), at(ratio), ratio)
 	}
 	whole.Write(d.Bytes())
 	whole.WriteString("</svg>\n")
@@ -85,28 +85,28 @@ func (d *drawing) way(r result, v way) {
 		d.y += barHigh + 3
 	}
 	if d.y > top {
-		d.add(`<text %s x="%d" y="%d" text-anchor="end">%s</text>`, timeline.Fill(timeline.Ink), nameEnds-8, (top+d.y)/2+4, escaped(v.name))
+		d.add(`<text %s x="%d" y="%d" text-anchor="end">%s</text>`, report.Fill(report.Ink), nameEnds-8, (top+d.y)/2+4, escaped(v.name))
 		d.y += 5
 	}
 }
 
 func (d *drawing) bar(c column, v way, ratio spread) {
-	colour := timeline.Dim
+	colour := report.Dim
 	if len(v.goals) > 0 {
-		colour = timeline.Now
+		colour = report.Now
 	}
 	from, to := min(at(1), at(ratio.median)), max(at(1), at(ratio.median))
-	d.add(`<rect %s x="%.1f" y="%d" width="%.1f" height="%d"/>`, timeline.Fill(colour), from, d.y, max(1, to-from), barHigh)
-	d.add(`<path %s d="M%.1f %dH%.1f"/>`, timeline.Stroke(timeline.Ink), at(ratio.low), d.y+barHigh/2, at(ratio.high))
-	d.add(`<text %s font-size="10" x="%d" y="%d">%s %s</text>`, timeline.Fill(timeline.Dim), barsEnd+6, d.y+barHigh-1, digits(ratio.median), escaped(c.shell))
+	d.add(`<rect %s x="%.1f" y="%d" width="%.1f" height="%d"/>`, report.Fill(colour), from, d.y, max(1, to-from), barHigh)
+	d.add(`<path %s d="M%.1f %dH%.1f"/>`, report.Stroke(report.Ink), at(ratio.low), d.y+barHigh/2, at(ratio.high))
+	d.add(`<text %s font-size="10" x="%d" y="%d">%s %s</text>`, report.Fill(report.Dim), barsEnd+6, d.y+barHigh-1, digits(ratio.median), escaped(c.shell))
 }
 
 func (d *drawing) mark(goal, ratio float64) {
-	colour := timeline.Good
+	colour := report.Good
 	if ratio > goal {
-		colour = timeline.Bad
+		colour = report.Bad
 	}
-	d.add(`<path %s stroke-width="2" d="M%.1f %dv%d"/>`, timeline.Stroke(colour), at(goal), d.y-2, barHigh+4)
+	d.add(`<path %s stroke-width="2" d="M%.1f %dv%d"/>`, report.Stroke(colour), at(goal), d.y-2, barHigh+4)
 }
 
 func escaped(text string) string {

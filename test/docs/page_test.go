@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/report"
-	"adlock/lib/insight/timeline"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -45,7 +44,7 @@ func reportPage(t *testing.T, dir string) {
 	}
 	now := story.Midnight.Add(24 * time.Hour)
 	r := must.Get(report.Build(s.Events(), report.Options{Now: now}))(t)
-	chart := must.Get(timeline.Build(s.Events(), timeline.Options{Until: now, Margin: true, Columns: timeline.SVGColumns}))(t)
+	chart := must.Get(report.BuildChart(s.Events(), report.ChartOptions{Until: now, Margin: true, Columns: report.SVGColumns}))(t)
 	text := must.Get(r.HTML(chart))(t)
 	must.Do(t, os.WriteFile(filepath.Join(dir, "report.html"), text, 0o644))
 }

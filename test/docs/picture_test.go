@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/insight/timeline"
+	"adlock/lib/insight/report"
 	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
@@ -22,8 +22,8 @@ import (
 // pictures are the pictures of the source tree and those that the programs draw, by name.
 func pictures(t *testing.T) map[string][]byte {
 	t.Helper()
-	chart, err := timeline.Build(story.Day().Events(), timeline.Options{
-		Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: timeline.SVGColumns,
+	chart, err := report.BuildChart(story.Day().Events(), report.ChartOptions{
+		Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: report.SVGColumns,
 	})
 	must.Do(t, err)
 	all := map[string][]byte{"timeline": chart.SVG(), "wide": chart.Wide(), "narrow": chart.Narrow()}

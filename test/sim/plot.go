@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/insight/timeline"
+	"adlock/lib/insight/report"
 )
 
 // The plot has a panel for each load: its runs from left to right, how long they took
@@ -24,25 +24,25 @@ const (
 	plotWidth   = columns * (left + panelWidth + right)
 )
 
-// These are the paints of the parts: literal colours, which timeline.StyleSheet replaces by dark ones.
+// These are the paints of the parts: literal colours, which report.StyleSheet replaces by dark ones.
 var (
-	axisPaint  = timeline.Fill(timeline.Dim) + ` font-size="10"`
-	gridPaint  = timeline.Stroke(timeline.Line)
-	runsPaint  = timeline.Stroke(timeline.Now) + ` stroke-width="2.2" stroke-linecap="round"`
-	limitPaint = timeline.Stroke(timeline.Odd) + ` stroke-width="1.4"`
-	fixedPaint = timeline.Stroke(timeline.Dim) + ` stroke-dasharray="5 4"`
-	wrongPaint = timeline.Stroke(timeline.Bad) + ` stroke-width="2"`
-	hungPaint  = timeline.Stroke(timeline.Ink) + ` stroke-width="1.2"`
+	axisPaint  = report.Fill(report.Dim) + ` font-size="10"`
+	gridPaint  = report.Stroke(report.Line)
+	runsPaint  = report.Stroke(report.Now) + ` stroke-width="2.2" stroke-linecap="round"`
+	limitPaint = report.Stroke(report.Odd) + ` stroke-width="1.4"`
+	fixedPaint = report.Stroke(report.Dim) + ` stroke-dasharray="5 4"`
+	wrongPaint = report.Stroke(report.Bad) + ` stroke-width="2"`
+	hungPaint  = report.Stroke(report.Ink) + ` stroke-width="1.2"`
 )
 
 func plot() []byte {
 	rows := (plotted + columns - 1) / columns
 	height := head + float64(rows)*(above+panelHeight) + foot
 	var w strings.Builder
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" %s font-size="12" %s role="img" aria-labelledby="t d">`, plotWidth, height, timeline.Font, timeline.Fill(timeline.Ink))
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" %s font-size="12" %s role="img" aria-labelledby="t d">`, plotWidth, height, report.Font, report.Fill(report.Ink))
 	w.WriteString("\n<title id=\"t\">How the learned ExpireAfter follows the runtimes</title>\n")
 	fmt.Fprintf(&w, "<desc id=\"d\">%d panels, one for each load: runtimes as dots, the learned limit as a line above them.</desc>\n", plotted)
-	fmt.Fprintf(&w, "<style>%s</style>\n<rect %s width=\"%g\" height=\"%g\"/>\n", timeline.StyleSheet(), timeline.Fill(timeline.Ground), plotWidth, height)
+	fmt.Fprintf(&w, "<style>%s</style>\n<rect %s width=\"%g\" height=\"%g\"/>\n", report.StyleSheet(), report.Fill(report.Ground), plotWidth, height)
 	legend(&w)
 	for i, l := range loads[:plotted] {
 		x := left + float64(i%columns)*(left+panelWidth+right)

@@ -9,7 +9,6 @@ import (
 
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/insight/timeline"
 )
 
 //go:embed page.html
@@ -17,7 +16,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what page.html shows. The template escapes its texts, and package timeline escapes those of the pictures.
+// pageData is what page.html shows. The template escapes its texts, and svg.go escapes those of the pictures.
 type pageData struct {
 	Light, Dark  template.CSS // variables of the colours
 	Style        template.CSS // of the pictures
@@ -40,10 +39,10 @@ type pageAtom struct {
 type pageEnding struct{ At, Owner, Age, By string }
 
 // HTML is the report as one page, without scripts and without other files. chart must be of the same events.
-func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
-	light, dark := timeline.Variables()
+func (r *Report) HTML(chart *Chart) ([]byte, error) {
+	light, dark := variables()
 	data := pageData{
-		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(timeline.StyleSheet()),
+		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(StyleSheet()),
 		Period: r.period(), Damaged: r.Damaged,
 	}
 	if len(chart.Lanes) > 0 {
@@ -51,7 +50,7 @@ func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
 	}
 	runtimes := map[string]template.HTML{}
 	for _, lane := range chart.Lanes {
-		runtimes[lane.Atom.String()] = template.HTML(chart.Runtimes(lane))
+		runtimes[lane.Atom.String()] = template.HTML(chart.runtimes(lane))
 	}
 	for _, a := range r.atoms {
 		shown := r.pageAtom(a)

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/timeline"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 	"adlock/test/support/golden"
@@ -299,8 +298,8 @@ func TestTheHTMLReportIsSelfContainedAndEscapesNames(t *testing.T) {
 
 func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	t.Helper()
-	o := timeline.Options{Until: story.Midnight.Add(until), Columns: timeline.SVGColumns}
-	chart := must.Get(timeline.Build(s.Events(), o))(t)
+	o := ChartOptions{Until: story.Midnight.Add(until), Columns: SVGColumns}
+	chart := must.Get(BuildChart(s.Events(), o))(t)
 	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 

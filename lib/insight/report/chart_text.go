@@ -1,4 +1,4 @@
-package timeline
+package report
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"adlock/lib/insight/terminal"
 )
 
-type Text struct {
-	Width   int // columns of the terminal; Chart.Columns should be Columns(Width)
+type ChartText struct {
+	Width   int // columns of the terminal; Chart.Columns should be ChartColumns(Width)
 	Unicode bool
 	Paint   terminal.Paint
 }
 
-// Columns is how many columns the chart has on a terminal with width columns.
-func Columns(width int) int { return max(10, width-labelWidth(width)-1) }
+// ChartColumns is how many columns the chart has on a terminal with width columns.
+func ChartColumns(width int) int { return max(10, width-labelWidth(width)-1) }
 
 func labelWidth(width int) int { return min(36, max(8, width/4)) }
 
@@ -39,7 +39,7 @@ type cell struct {
 	style terminal.Style
 }
 
-func (t Text) Render(c *Chart) string {
+func (t ChartText) Render(c *Chart) string {
 	g := &asciiGlyphs
 	if t.Unicode {
 		g = &unicodeGlyphs
@@ -60,7 +60,7 @@ func (t Text) Render(c *Chart) string {
 	return w.String()
 }
 
-func (t Text) names(c *Chart, width int, g *glyphs) (names []string) {
+func (t ChartText) names(c *Chart, width int, g *glyphs) (names []string) {
 	for _, lane := range c.Lanes {
 		name := terminal.Clean(lane.Text())
 		if !t.Unicode {
@@ -81,7 +81,7 @@ func asciiOnly(text string) string {
 }
 
 // row returns the text of the cells, with one escape sequence for each stretch of a colour and no spaces at the end.
-func (t Text) row(cells []cell) string {
+func (t ChartText) row(cells []cell) string {
 	end := len(cells)
 	for end > 0 && cells[end-1].glyph == ' ' {
 		end--
@@ -106,7 +106,7 @@ func blank(c *Chart) []cell {
 	return cells
 }
 
-func (t Text) scale(c *Chart, g *glyphs) (rule []cell, labels string) {
+func (t ChartText) scale(c *Chart, g *glyphs) (rule []cell, labels string) {
 	rule = blank(c)
 	for i := range rule {
 		rule[i] = cell{g.rule, terminal.Dim}
@@ -201,7 +201,7 @@ func fill(c *Chart, cells []cell, from, to time.Time, with cell) {
 	}
 }
 
-func (t Text) legend(g *glyphs) string {
+func (t ChartText) legend(g *glyphs) string {
 	var w strings.Builder
 	used := 0
 	for _, e := range [...]struct {

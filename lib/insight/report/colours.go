@@ -1,4 +1,4 @@
-package timeline
+package report
 
 import "strings"
 
@@ -45,8 +45,8 @@ func StyleSheet() string {
 	return w.String()
 }
 
-// Variables returns the colours as variables for the style sheet of a page (--ink and so on).
-func Variables() (light, dark string) {
+// variables returns the colours as variables for the style sheet of a page (--ink and so on).
+func variables() (light, dark string) {
 	for _, c := range colours {
 		light += "--" + c.name + ":" + c.light + ";"
 		dark += "--" + c.name + ":" + c.dark + ";"

@@ -1,7 +1,8 @@
-// Package timeline draws figure 2 of the 1997 paper from what really happened: a lane for each atom with its runs,
+// The chart is figure 2 of the 1997 paper, drawn from what really happened: a lane for each atom with its runs,
 // denied requests, and the windows of IfElapsed and ExpireAfter. The same chart goes to a terminal or into an SVG file,
 // which is written with fmt and html.EscapeString, as a library would only save writing the brackets.
-package timeline
+
+package report
 
 import (
 	"time"
@@ -80,7 +81,7 @@ type Tick struct {
 	First, Last time.Time
 }
 
-type Options struct {
+type ChartOptions struct {
 	Since, Until time.Time                          // the period; if no event is before Since, the chart begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until, so that the last run is not at the edge
 	Columns      int                                // the resolution
@@ -88,9 +89,9 @@ type Options struct {
 	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 }
 
-// Build reads events, from history.Read. If it returns an error too, the chart is of what could be read.
-func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
-	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
+// BuildChart reads events, from history.Read. If it returns an error too, the chart is of what could be read.
+func BuildChart(events func(yield func(runlog.Event, error) bool), o ChartOptions) (*Chart, error) {
+	b := chartBuilder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
 	b.tracker = history.Tracker{Run: b.run, Match: o.Match}
 	var failed error
@@ -100,15 +101,15 @@ func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart
 	return b.chart, failed
 }
 
-type builder struct {
-	options Options
+type chartBuilder struct {
+	options ChartOptions
 	chart   *Chart
 	tracker history.Tracker
 	lanes   map[*history.Atom]*Lane
 	begun   bool
 }
 
-func (b *builder) event(e *runlog.Event) {
+func (b *chartBuilder) event(e *runlog.Event) {
 	inside := !e.Time.Before(b.options.Since) && !e.Time.After(b.options.Until)
 	if inside && !b.begun {
 		b.begin(e.Time)
@@ -122,7 +123,7 @@ func (b *builder) event(e *runlog.Event) {
 
 // begin sets where the chart begins and ends, at the first event in the period. Unless there were earlier events, the
 // chart begins shortly before this one, but not before Since. With Margin, it ends shortly after Until.
-func (b *builder) begin(first time.Time) {
+func (b *chartBuilder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
 	if start := first.Add(-margin); len(b.tracker.Atoms()) == 0 && start.After(b.chart.from) {
@@ -133,7 +134,7 @@ func (b *builder) begin(first time.Time) {
 	}
 }
 
-func (b *builder) lane(source *history.Atom) *Lane {
+func (b *chartBuilder) lane(source *history.Atom) *Lane {
 	if b.lanes[source] == nil {
 		b.lanes[source] = &Lane{Atom: source}
 	}
@@ -152,7 +153,7 @@ func (l *Lane) tick(column int, e *runlog.Event) {
 	t.Denials.Add(e)
 }
 
-func (b *builder) run(source *history.Atom, r *history.Run) {
+func (b *chartBuilder) run(source *history.Atom, r *history.Run) {
 	until, end := b.options.Until, r.End
 	if r.Outcome == history.Running || end.After(until) { // the run was still running at the end of the period
 		r = &history.Run{
@@ -190,7 +191,7 @@ func (c *Chart) merges(last, next *Bar) bool {
 
 func (b *Bar) byForce() bool { return b.Outcome == history.Ended || b.Outcome == history.Stopped }
 
-func (b *builder) finish() {
+func (b *chartBuilder) finish() {
 	called := map[string]*Lane{}
 	for _, source := range b.tracker.Atoms() {
 		lane := b.lanes[source]

@@ -1,4 +1,4 @@
-package timeline
+package report
 
 import (
 	"bytes"
@@ -142,10 +142,10 @@ func (c *Chart) describe() string {
 }
 
 func (w *svg) x(t time.Time) float64 {
-	return round(float64(w.left) + w.chart.at(t)*float64(w.plot))
+	return tenth(float64(w.left) + w.chart.at(t)*float64(w.plot))
 }
 
-func round(x float64) float64 { return math.Round(x*10) / 10 }
+func tenth(x float64) float64 { return math.Round(x*10) / 10 }
 
 func (w *svg) lanes() {
 	for i := range w.chart.Lanes {
@@ -213,14 +213,14 @@ func (w *svg) windows(b *Bar) {
 
 func (w *svg) rect(paint string, from, to time.Time, top, height int, title string) {
 	x := w.x(from)
-	w.add(`<rect %s x="%v" y="%d" width="%v" height="%d"><title>%s</title></rect>`, paint, x, top, max(1, round(w.x(to)-x)), height, escape(title))
+	w.add(`<rect %s x="%v" y="%d" width="%v" height="%d"><title>%s</title></rect>`, paint, x, top, max(1, tenth(w.x(to)-x)), height, escape(title))
 }
 
 func (w *svg) bar(b *Bar) {
 	x := w.x(b.Start)
 	end := max(x+2.5, w.x(b.End))
 	w.add(`<g class="b"><title>%s</title><rect %s x="%v" y="%d" width="%v" height="%d" rx="2"/>`,
-		escape(b.title()), fills[b.Outcome], x, barTop, round(end-x), barHeight)
+		escape(b.title()), fills[b.Outcome], x, barTop, tenth(end-x), barHeight)
 	if b.overran() {
 		// A broken line as thick as the bar, as not every viewer can draw a pattern.
 		w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, w.x(b.expiry()), barTop+barHeight/2, end)
@@ -235,9 +235,9 @@ func (w *svg) mark(b *Bar) {
 	switch b.Outcome {
 	case history.Ended, history.Stopped:
 		drawn = shape(`<path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/>`,
-			Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
+			Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, tenth(x-3), middle-3)
 	case history.Failed, history.NotRun:
-		drawn = shape(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
+		drawn = shape(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, tenth(x-1.5), barTop-4, barHeight+8)
 	case history.Orphaned, history.Cleared, history.Lost:
 		drawn = shape(`<circle %s cx="%v" cy="%d" r="7"/><text %s x="%v" y="%d">?</text>`, odd, x, middle, query, x, middle+4)
 	default:
@@ -274,7 +274,7 @@ func (b *Bar) title() string {
 }
 
 func (w *svg) tick(t *Tick) {
-	x := round(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
+	x := tenth(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
 	more := min(5, bits.Len(uint(t.Count()))-1)
 	w.add(`<g class="t"><title>%s</title>%s</g>`, escape(t.title()), t.shape(x, more))
 }
@@ -283,11 +283,11 @@ func (t *Tick) shape(x float64, more int) string {
 	const bottom = barTop - 6
 	switch {
 	case t.Stuck > 0:
-		return fmt.Sprintf(`<rect %s x="%v" y="%v" width="5" height="%v"/>`, wrong, round(x-2.5), bottom-8-more, 8+more)
+		return fmt.Sprintf(`<rect %s x="%v" y="%v" width="5" height="%v"/>`, wrong, tenth(x-2.5), bottom-8-more, 8+more)
 	case t.Full > 0 && t.Full >= t.Busy:
 		return fmt.Sprintf(`<path %s d="M%v %vl4 4l-4 4l-4 -4z"/>`, full, x, bottom-8)
 	case t.Busy > 0:
-		return fmt.Sprintf(`<rect %s x="%v" y="%v" width="2" height="%v"/>`, busy, round(x-1), bottom-7-more, 7+more)
+		return fmt.Sprintf(`<rect %s x="%v" y="%v" width="2" height="%v"/>`, busy, tenth(x-1), bottom-7-more, 7+more)
 	}
 	return fmt.Sprintf(`<circle %s cx="%v" cy="%d" r="2.5"/>`, soon, x, bottom-3)
 }

@@ -1,4 +1,4 @@
-package timeline
+package report
 
 import (
 	"fmt"
@@ -19,9 +19,9 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long a lane's runs took, and the limits in force, on a logarithmic scale. It returns nil if no run
+// runtimes draws how long a lane's runs took, and the limits in force, on a logarithmic scale. It returns nil if no run
 // has a runtime. The page that shows the picture needs StyleSheet.
-func (c *Chart) Runtimes(lane *Lane) []byte {
+func (c *Chart) runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
 		return nil
@@ -73,7 +73,7 @@ func logarithm(d time.Duration) float64 {
 }
 
 func (g *graph) y(d time.Duration) float64 {
-	return round(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
+	return tenth(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
 }
 
 var units = [...][]time.Duration{
@@ -142,7 +142,7 @@ func (g *graph) runs() {
 		switch {
 		case !b.timed():
 		case b.Outcome == history.Ended:
-			fmt.Fprintf(&paths[b.Outcome], "M%v %vl6 6m0 -6l-6 6", round(g.x(b.Start)-3), round(g.y(b.Most)-3))
+			fmt.Fprintf(&paths[b.Outcome], "M%v %vl6 6m0 -6l-6 6", tenth(g.x(b.Start)-3), tenth(g.y(b.Most)-3))
 		default:
 			fmt.Fprintf(&paths[b.Outcome], "M%v %vV%v", g.x(b.Start), g.y(b.Least), g.y(b.Most))
 		}

@@ -1,10 +1,9 @@
-package timeline
+package report
 
 import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,22 +20,16 @@ import (
 	"adlock/test/support/story"
 )
 
-// Labels are in local time.
-func TestMain(m *testing.M) {
-	time.Local = time.UTC
-	os.Exit(m.Run())
-}
-
 // chartOf is the chart of a story from midnight on.
-func chartOf(t *testing.T, s *story.Story, until time.Duration, o Options) *Chart {
+func chartOf(t *testing.T, s *story.Story, until time.Duration, o ChartOptions) *Chart {
 	t.Helper()
 	o.Since, o.Until = story.Midnight, story.Midnight.Add(until)
-	return must.Get(Build(s.Events(), o))(t)
+	return must.Get(BuildChart(s.Events(), o))(t)
 }
 
 func dayChart(t *testing.T, columns int) *Chart {
 	t.Helper()
-	return chartOf(t, story.Day(), 24*time.Hour, Options{Columns: columns})
+	return chartOf(t, story.Day(), 24*time.Hour, ChartOptions{Columns: columns})
 }
 
 func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
@@ -52,8 +45,8 @@ func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
 			}
 		}
 	}
-	chart := must.Get(Build(events, Options{Until: story.Midnight.Add(time.Hour), Columns: Columns(80)}))(t)
-	picture := Text{Width: 80, Unicode: true}.Render(chart)
+	chart := must.Get(BuildChart(events, ChartOptions{Until: story.Midnight.Add(time.Hour), Columns: ChartColumns(80)}))(t)
+	picture := ChartText{Width: 80, Unicode: true}.Render(chart)
 	for _, want := range []string{"a/data on dax ", "a/data on vax ", "…/one", "…/two"} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("no lane is called %q in\n%s", want, picture)
@@ -62,13 +55,13 @@ func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
 }
 
 func TestTheTextTimelineMatchesTheGoldenFiles(t *testing.T) {
-	golden.Check(t, "day.txt", Text{Width: 120, Unicode: true}.Render(dayChart(t, Columns(120))))
-	golden.Check(t, "day_ascii.txt", Text{Width: 80}.Render(dayChart(t, Columns(80))))
+	golden.Check(t, "chart.txt", ChartText{Width: 120, Unicode: true}.Render(dayChart(t, ChartColumns(120))))
+	golden.Check(t, "chart_ascii.txt", ChartText{Width: 80}.Render(dayChart(t, ChartColumns(80))))
 }
 
 func TestTimelineLinesFitTheWidthOfTheTerminal(t *testing.T) {
 	for _, width := range []int{40, 80, 132, 300} {
-		text := Text{Width: width, Unicode: true}.Render(dayChart(t, Columns(width)))
+		text := ChartText{Width: width, Unicode: true}.Render(dayChart(t, ChartColumns(width)))
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("%d columns in a terminal of %d: %s", n, width, line)
@@ -79,7 +72,7 @@ func TestTimelineLinesFitTheWidthOfTheTerminal(t *testing.T) {
 
 // The golden files have no colours.
 func TestEachColourOfATimelineIsResetAfterItsText(t *testing.T) {
-	text := Text{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, Columns(80)))
+	text := ChartText{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, ChartColumns(80)))
 	if n := strings.Count(text, "\x1b[0m"); n == 0 || n*2 != strings.Count(text, "\x1b[") {
 		t.Error("a colour is not taken back")
 	}
@@ -128,7 +121,7 @@ func TestATimelineMergesAndCountsTheRunsInOneColumn(t *testing.T) {
 	overlap := s.Job("reader run x", 0, time.Hour)
 	overlap.Run(0, 7180*time.Second, 0)
 	overlap.Run(7100*time.Second, time.Minute, 0)
-	chart := chartOf(t, s, 20000*time.Second, Options{Columns: 100})
+	chart := chartOf(t, s, 20000*time.Second, ChartOptions{Columns: 100})
 	lane, runs, denied := chart.Lanes[0], 0, 0
 	for _, b := range lane.Bars {
 		runs += b.Count
@@ -146,7 +139,7 @@ func TestAnOpenRunIsDrawnToTheEndUnlessItIsLost(t *testing.T) {
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
 	for _, state := range [...]history.Outcome{history.Running, history.Lost, history.Orphaned, history.Stopped} {
-		chart := chartOf(t, s, 30*time.Minute, Options{Columns: 10, State: func(string) history.Outcome { return state }})
+		chart := chartOf(t, s, 30*time.Minute, ChartOptions{Columns: 10, State: func(string) history.Outcome { return state }})
 		b, crossed := chart.Lanes[0].Bars[0], strings.Contains(string(chart.SVG()), `stroke-dasharray="2 2"`)
 		if b.Outcome != state || (state == history.Lost) == b.End.Equal(until) || crossed != (state == history.Stopped) {
 			t.Errorf("%s until %v, crossed: %v", b.Outcome, b.End, crossed)
@@ -160,7 +153,7 @@ func TestTheTimelineFollowsTheOptionsFromStartAndReplace(t *testing.T) {
 	j := s.Job("a b c", 0, 0)
 	j.Add(0, runlog.Event{Kind: runlog.Acquire, Token: "t", IfElapsed: runlog.Some(time.Hour), FromStart: true})
 	j.Add(40*time.Minute, runlog.Event{Kind: runlog.Release, Token: "t", Duration: runlog.Some(40 * time.Minute)})
-	lanes := chartOf(t, s, 3*time.Hour, Options{Columns: 10}).Lanes
+	lanes := chartOf(t, s, 3*time.Hour, ChartOptions{Columns: 10}).Lanes
 	if due := lanes[0].Bars[0].due().Sub(story.Midnight); due > time.Hour || due < 50*time.Minute {
 		t.Errorf("due at %v", due)
 	}
@@ -173,7 +166,7 @@ func TestTheMarginOfATimelineDoesNotExtendARun(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(0)
 	until := story.Midnight.Add(50 * time.Minute)
-	chart := chartOf(t, s, 50*time.Minute, Options{Columns: 10, Margin: true})
+	chart := chartOf(t, s, 50*time.Minute, ChartOptions{Columns: 10, Margin: true})
 	if b := chart.Lanes[0].Bars[0]; !chart.to.Equal(until.Add(time.Minute)) || !b.End.Equal(until) {
 		t.Errorf("the chart ends at %v, the run at %v", chart.to, b.End)
 	}
@@ -181,7 +174,7 @@ func TestTheMarginOfATimelineDoesNotExtendARun(t *testing.T) {
 
 func TestATimelineShowsOnlyItsPeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
-	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100, State: func(string) history.Outcome { return history.Lost },
+	chart := must.Get(BuildChart(story.Day().Events(), ChartOptions{Since: from, Until: to, Columns: 100, State: func(string) history.Outcome { return history.Lost },
 		Match: func(a atom.Atom) bool { return a.Program == "backup" }}))(t)
 	if !chart.from.Equal(from) || len(chart.Lanes) != 1 {
 		t.Fatalf("from %v, %d lanes", chart.from, len(chart.Lanes))
@@ -253,8 +246,8 @@ func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
 			job := s.Job("p run x", limits, limits)
 			job.Run(0, held, 0)
 			job.Run(held+time.Minute, held/2, 1)
-			chart := chartOf(t, s, 2*held+time.Hour, Options{Columns: SVGColumns})
-			picture := string(chart.Runtimes(chart.Lanes[0]))
+			chart := chartOf(t, s, 2*held+time.Hour, ChartOptions{Columns: SVGColumns})
+			picture := string(chart.runtimes(chart.Lanes[0]))
 			for _, y := range regexp.MustCompile(`M[-\d.]+ ([-\w.]+)V([-\w.]+)"`).FindAllStringSubmatch(picture, -1) {
 				for _, text := range y[1:] {
 					if at, err := strconv.ParseFloat(text, 64); err != nil || at < graphTop || at > graphTop+graphHeight {
