@@ -1,5 +1,5 @@
-// Package report summarises the runlog for each atom over a period. It reads the runlog once, and keeps only a few
-// durations for each run and request.
+// Package report summarises the runlog over a period: a Report has the figures of each atom, and a Chart draws its runs.
+// Each reads the runlog once, and a Report keeps only a few durations for each run and request.
 package report
 
 import (
