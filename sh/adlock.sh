@@ -988,7 +988,7 @@ _adlock_find_smith() {
 
 # --- The agent ------------------------------------------------------------------
 
-# An agent is a helper process that stays (lib/agent has the protocol). What it does not answer, a
+# An agent is a helper process that stays (cmd/adlock/agent_protocol.go has the protocol). What it does not answer, a
 # helper run does; and a helper run can do all that an agent does.
 
 _adlock_begin_pass() {
@@ -1054,7 +1054,7 @@ _adlock_ask() {
 	# question.
 	[ ! -t 2 ] || return 1
 	case ${#_adlock_line}:$_adlock_line in
-	????:* | *"$_adlock_nl"*) return 1 ;; # of up to 4 bytes each: see lib/agent
+	????:* | *"$_adlock_nl"*) return 1 ;; # of up to 4 bytes each: see cmd/adlock/agent_protocol.go
 	esac
 	case $_adlock_agent-$_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in
 	serves- | tried-) ;;

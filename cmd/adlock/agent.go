@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"adlock/lib/agent"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
@@ -13,7 +12,7 @@ import (
 	"adlock/lib/run"
 )
 
-// agentVerb starts the agent (package agent) of the script whose shell is --owner, and prints its greeting.
+// agentVerb starts the agent (agent_protocol.go) of the script whose shell is --owner, and prints its greeting.
 var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string) (int, error) {
 	var pid int
 	rest, err := config.Parse([]config.Option{{Name: "owner", Arg: "PID", Set: config.Number(&pid, 1, 1<<30)}}, args)
@@ -27,17 +26,17 @@ var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string)
 	if err != nil {
 		return 0, err
 	}
-	greeting, err := agent.Start(owner)
+	greeting, err := startAgent(owner)
 	if err != nil {
 		return 0, fault.Wrap("agent", err)
 	}
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer is the agent's Answerer. It answers take, release and age by the code that a helper run uses. An error, such
-// as agent.ErrHelper, makes the script run a helper instead: for other verbs, mistaken options and a hook command, and
+// answer is the agent's answerer. It answers take, release and age by the code that a helper run uses. An error, such
+// as errHelper, makes the script run a helper instead: for other verbs, mistaken options and a hook command, and
 // if the answer needs more than a check and a change of the lock, such as a wait, a signal or a message.
-func answer(owner process.Identity, args []string) (agent.Answer, error) {
+func answer(owner process.Identity, args []string) (agentAnswer, error) {
 	config.Reread()
 	switch args[0] {
 	case "take":
@@ -47,21 +46,21 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	case "age":
 		return answerAge(args[1:])
 	}
-	return agent.Answer{}, agent.ErrHelper
+	return agentAnswer{}, errHelper
 }
 
 // answerTake answers take, with a directory for FILE. For a granted lock, the answer has its token and path.
-func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
+func answerTake(owner process.Identity, args []string) (agentAnswer, error) {
 	s, dir, err := parseTake("take", args, true)
-	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {
-		return agent.Answer{}, errors.Join(agent.ErrHelper, err)
+	if err != nil || s.owner != owner.PID || len(dir) > longestLine/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {
+		return agentAnswer{}, errors.Join(errHelper, err)
 	}
 	s.Request.Owner, s.Request.AtOnce = owner, true
 	outcome, err := s.lockIn(dir)
 	if err != nil {
-		return agent.Answer{}, err
+		return agentAnswer{}, err
 	}
-	a := agent.Answer{Status: config.Answer(outcome.Verdict)}
+	a := agentAnswer{Status: config.Answer(outcome.Verdict)}
 	if outcome.Verdict == locker.Acquired {
 		a.Words = outcome.Token + " " + dir + "/" + s.Request.Atom.Name().ActiveLock()
 	}
@@ -69,29 +68,29 @@ func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 }
 
 // answerRelease answers release, called with the status and the lock's line in the script's list: OWNER TOKEN FILE.
-func answerRelease(owner process.Identity, args []string) (agent.Answer, error) {
+func answerRelease(owner process.Identity, args []string) (agentAnswer, error) {
 	if len(args) != 2 {
-		return agent.Answer{}, agent.ErrHelper
+		return agentAnswer{}, errHelper
 	}
 	line := strings.SplitN(args[1], " ", 3)
 	if pid, _, _ := strings.Cut(line[0], "."); len(line) != 3 || pid != strconv.Itoa(owner.PID) {
-		return agent.Answer{}, agent.ErrHelper
+		return agentAnswer{}, errHelper
 	}
 	a, dir, r, err := parseRelease([]string{"--token", line[1], "--status", args[0], "--", line[2]})
 	if err != nil {
-		return agent.Answer{}, err
+		return agentAnswer{}, err
 	}
 	if a.hook.Command != "" || a.retry {
-		return agent.Answer{}, agent.ErrHelper
+		return agentAnswer{}, errHelper
 	}
 	r.PID, r.AtOnce = owner.PID, true
-	return agent.Answer{}, releaseIn(dir, r, &a.hook)
+	return agentAnswer{}, releaseIn(dir, r, &a.hook)
 }
 
-func answerAge(args []string) (agent.Answer, error) {
+func answerAge(args []string) (agentAnswer, error) {
 	if len(args) != 1 {
-		return agent.Answer{}, agent.ErrHelper
+		return agentAnswer{}, errHelper
 	}
 	age, err := ageOf(args[0])
-	return agent.Answer{Words: age}, err
+	return agentAnswer{Words: age}, err
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"adlock/lib/agent"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hold"
@@ -25,7 +24,7 @@ func main() {
 	refuse(config.CheckThreads())
 	process.OrphanMain()
 	hook.Main()
-	agent.Main(answer)
+	agentMain(answer)
 	supervise.Gate()
 	os.Exit(program().Main(os.Args[1:]))
 }

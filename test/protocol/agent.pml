@@ -1,5 +1,5 @@
 /*
- * The questions of a script to its agent (lib/agent), where either may die at any step, a
+ * The questions of a script to its agent (cmd/adlock/agent_protocol.go), where either may die at any step, a
  * signal may cut a read short, a trap may make the script leave a question in the middle,
  * and the agent's pid may be a stranger's by the next question.
  *

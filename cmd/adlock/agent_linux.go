@@ -1,4 +1,4 @@
-package agent
+package main
 
 import (
 	"bufio"
@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	separator = "\t"
-	name      = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
+	wordSeparator = "\t"
+	agentTitle    = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
 )
 
-// Start starts the owner's agent and waits until it is ready. The greeting consists of shell assignments, with the
+// startAgent starts the owner's agent and waits until it is ready. The greeting consists of shell assignments, with the
 // paths by which the script opens the agent's descriptors.
-func Start(owner process.Identity) (greeting string, err error) {
+func startAgent(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
 		return "", err
@@ -43,10 +43,10 @@ func Start(owner process.Identity) (greeting string, err error) {
 	if err := unix.Pipe2(line[:], unix.O_CLOEXEC); err != nil {
 		return "", err
 	}
-	args := []string{name, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
+	args := []string{agentTitle, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
 	// Nothing waits for the agent here: this process exits soon, and init or the nearest subreaper reaps it.
 	_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{
-		Dir: "/", Env: environment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: agentEnvironment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	unix.Close(line[1])
 	if err != nil {
@@ -60,25 +60,25 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment returns this process's environment without adlock's settings: each question brings them.
-func environment() []string {
+// agentEnvironment returns this process's environment without adlock's settings: each question brings them.
+func agentEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "ADLOCK_") })
 }
 
-// Main is one of the first calls of main. In an agent it never returns; elsewhere it does nothing.
-func Main(answer Answerer) {
-	if os.Args[0] != name {
+// agentMain is one of the first calls of main. In an agent it never returns; elsewhere it does nothing.
+func agentMain(answer answerer) {
+	if os.Args[0] != agentTitle {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // written to /dev/null if serve has failed early
+		fault.Report(serveOwner(answer)) // written to /dev/null if serveOwner has failed early
 	}
 	os.Exit(fault.StatusSystem)
 }
 
-type server struct {
+type agentServer struct {
 	owner   process.Identity
-	answer  Answerer
+	answer  answerer
 	last    int          // the number of the question that was answered last
 	steps   atomic.Int64 // grows by one before each answer and after it: odd while the agent is at work
 	at      atomic.Int64 // process.Boottime of the last step
@@ -88,10 +88,10 @@ type server struct {
 	said    int // the reading end of the pipe that is this process's standard error
 }
 
-func serve(answer Answerer) error {
+func serveOwner(answer answerer) error {
 	process.CloseInherited(3)
 	debug.SetGCPercent(50) // a small heap: 2 MiB between two collections
-	s := &server{answer: answer}
+	s := &agentServer{answer: answer}
 	owner, err := s.attend(os.Args[1:])
 	if err != nil {
 		return err
@@ -105,9 +105,9 @@ func serve(answer Answerer) error {
 	}
 	s.at.Store(int64(process.Boottime()))
 	go s.leave(owner)
-	asked := bufio.NewReaderSize(source(questions), 2*Longest)
+	asked := bufio.NewReaderSize(questionPipe(questions), 2*longestLine)
 	for {
-		question, err := nextOf(asked)
+		question, err := nextQuestion(asked)
 		if err != nil {
 			return err
 		}
@@ -119,13 +119,13 @@ func serve(answer Answerer) error {
 	}
 }
 
-func (s *server) step() {
+func (s *agentServer) step() {
 	s.at.Store(int64(process.Boottime()))
 	s.steps.Add(1)
 }
 
-// nextOf reads a line. A line too long for a question is cut, as its number is enough to answer `helper`.
-func nextOf(asked *bufio.Reader) (question string, err error) {
+// nextQuestion reads a line. A line too long for a question is cut, as its number is enough to answer `helper`.
+func nextQuestion(asked *bufio.Reader) (question string, err error) {
 	line, err := asked.ReadSlice('\n')
 	question = string(line)
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -134,9 +134,9 @@ func nextOf(asked *bufio.Reader) (question string, err error) {
 	return question, err
 }
 
-type source int
+type questionPipe int
 
-func (s source) Read(into []byte) (int, error) {
+func (s questionPipe) Read(into []byte) (int, error) {
 	s.linger()
 	n, err := sysfile.Read(int(s), into)
 	if n == 0 && err == nil {
@@ -150,7 +150,7 @@ const lingering = 20 * time.Millisecond
 
 // linger waits for a question that comes at once, by a system call that the Go runtime does not know of. Otherwise
 // the runtime would, at each question, wake two threads and check them every 20 microseconds.
-func (s source) linger() {
+func (s questionPipe) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
 	most := unix.NsecToTimespec(lingering.Nanoseconds())
 	// A signal or an error ends this wait, too: the read that follows waits, or returns the error.
@@ -159,7 +159,7 @@ func (s source) linger() {
 
 // attend opens a handle of the owner in args (pid, start, inode), which the helper run that started the agent
 // has verified. It returns an error if the pid is another process's by now, or if the handle cannot wait.
-func (s *server) attend(args []string) (owner process.Handle, err error) {
+func (s *agentServer) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
 		return owner, err
@@ -179,18 +179,18 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// An agent exits if no question comes for the time idle: a script that sleeps needs no agent, and one that became
+// An agent exits if no question comes for the time idleTime: a script that sleeps needs no agent, and one that became
 // another program by exec asks no more. It exits after the time unasked if the first question, due at once after
 // the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
 var (
-	idle    = time.Minute
-	unasked = 10 * time.Second
-	parting = 2 * time.Second
+	idleTime = time.Minute
+	unasked  = 10 * time.Second
+	parting  = 2 * time.Second
 )
 
 // leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign first. A
 // script that has found the sign open may still ask; one that finds it closed starts another agent.
-func (s *server) leave(owner process.Handle) {
+func (s *agentServer) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
 	}
@@ -203,14 +203,14 @@ func (s *server) leave(owner process.Handle) {
 	os.Exit(fault.StatusOK)
 }
 
-func (s *server) patience() time.Duration {
+func (s *agentServer) patience() time.Duration {
 	if s.steps.Load() == 0 {
 		return unasked
 	}
-	return idle
+	return idleTime
 }
 
-func (s *server) quietFor() time.Duration {
+func (s *agentServer) quietFor() time.Duration {
 	if s.steps.Load()%2 == 1 {
 		return 0 // a question is being answered
 	}
@@ -219,7 +219,7 @@ func (s *server) quietFor() time.Duration {
 
 // openPipes makes the pipes. The agent also keeps the writing end of the questions open: otherwise it would read the
 // end of the pipe whenever the script has not opened that end.
-func (s *server) openPipes() (questions int, err error) {
+func (s *agentServer) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
 		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -235,7 +235,7 @@ func (s *server) openPipes() (questions int, err error) {
 	return asked[0], unix.Dup3(said[1], 2, unix.O_CLOEXEC)
 }
 
-func (s *server) greet(questions int) error {
+func (s *agentServer) greet(questions int) error {
 	owner, err := sysfile.Open("/proc/"+strconv.Itoa(s.owner.PID), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -261,8 +261,8 @@ func (s *server) greet(questions int) error {
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
 // reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.
-func (s *server) reply(question string) error {
-	words := strings.Split(question, separator) // "", the number, the words, "\n"
+func (s *agentServer) reply(question string) error {
+	words := strings.Split(question, wordSeparator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {
 		return errNoQuestion
 	}
@@ -271,8 +271,8 @@ func (s *server) reply(question string) error {
 		return errNoQuestion
 	}
 	s.last = number
-	answer, err := Answer{}, ErrHelper
-	if end := len(words) - 1; len(question) <= Longest && end > 2 && words[end] == "\n" {
+	answer, err := agentAnswer{}, errHelper
+	if end := len(words) - 1; len(question) <= longestLine && end > 2 && words[end] == "\n" {
 		answer, err = s.answer(s.owner, words[2:end])
 	}
 	said := s.messages()
@@ -283,16 +283,16 @@ func (s *server) reply(question string) error {
 			text += " " + answer.Words
 		}
 		for _, line := range said {
-			text += separator + line
+			text += wordSeparator + line
 		}
 	}
-	_, err = sysfile.Write(s.answers, []byte(text[:min(len(text), Longest-1)]+"\n"))
+	_, err = sysfile.Write(s.answers, []byte(text[:min(len(text), longestLine-1)]+"\n"))
 	return err
 }
 
 // messages returns the lines written to standard error since the last call.
-func (s *server) messages() []string {
-	text, buffer := "", make([]byte, Longest)
+func (s *agentServer) messages() []string {
+	text, buffer := "", make([]byte, longestLine)
 	for {
 		n, err := sysfile.Read(s.said, buffer)
 		if err != nil || n == 0 {

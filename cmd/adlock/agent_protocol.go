@@ -1,4 +1,4 @@
-// Package agent is a helper process that keeps running, for a script that asks often. It answers each question as a
+// An agent is a helper process that keeps running, for a script that asks often. It answers each question as a
 // helper run for that question would. A release names the lock by its line in the script's list (OWNER TOKEN FILE), so
 // that the script need not parse the line.
 //
@@ -23,7 +23,8 @@
 // has exited (as its pidfd shows), after a minute without a question, or after ten seconds without the first one.
 // Before such an exit it closes its sign, a second descriptor of /proc/OWNER. The script opens the pipes only after it
 // has found the sign open, and gets answers until the agent has exited.
-package agent
+
+package main
 
 import (
 	"errors"
@@ -31,17 +32,17 @@ import (
 	"adlock/lib/process"
 )
 
-// Answer is the exit status that a helper run would have, and what else the script must know.
-type Answer struct {
+// agentAnswer is the exit status that a helper run would have, and what else the script must know.
+type agentAnswer struct {
 	Status int
 	Words  string // no line feed in it
 }
 
-// Answerer answers a question of the owner. Any error, such as ErrHelper, means that the Answerer has changed nothing,
+// answerer answers a question of the owner. Any error, such as errHelper, means that the answerer has changed nothing,
 // and that the script must run a helper instead.
-type Answerer func(owner process.Identity, args []string) (Answer, error)
+type answerer func(owner process.Identity, args []string) (agentAnswer, error)
 
-// ErrHelper is the Answerer's error for a question that it leaves to a helper run.
-var ErrHelper = errors.New("a helper run has to do it")
+// errHelper is the answerer's error for a question that it leaves to a helper run.
+var errHelper = errors.New("a helper run has to do it")
 
-const Longest = 4096 // the greatest length of a question or an answer, in bytes (PIPE_BUF)
+const longestLine = 4096 // the greatest length of a question or an answer, in bytes (PIPE_BUF)

@@ -1,4 +1,4 @@
-package agent
+package main
 
 import (
 	"bufio"
@@ -24,22 +24,22 @@ import (
 // This program is its own agent, with an answerer that repeats the question.
 func TestMain(m *testing.M) {
 	if os.Getenv("AGENT_TEST_IDLE") != "" {
-		idle, unasked, parting = time.Second, 3*time.Second, 5*time.Second
+		idleTime, unasked, parting = time.Second, 3*time.Second, 5*time.Second
 	}
-	Main(func(owner process.Identity, args []string) (Answer, error) {
+	agentMain(func(owner process.Identity, args []string) (agentAnswer, error) {
 		switch args[0] {
 		case "error":
 			fault.Warn("agent", "is not heard")
-			return Answer{}, errors.New("it went wrong")
+			return agentAnswer{}, errors.New("it went wrong")
 		case "say":
 			fault.Warn("object", "reason")
 			fault.Warn("another", "one")
 		case "environment":
-			return Answer{Words: strings.Join(os.Environ(), " ")}, nil
+			return agentAnswer{Words: strings.Join(os.Environ(), " ")}, nil
 		case "long":
-			return Answer{Words: strings.Repeat("x", 3*Longest)}, nil
+			return agentAnswer{Words: strings.Repeat("x", 3*longestLine)}, nil
 		}
-		return Answer{Status: len(args), Words: strconv.Itoa(owner.PID) + " " + strings.Join(args, "|")}, nil
+		return agentAnswer{Status: len(args), Words: strconv.Itoa(owner.PID) + " " + strings.Join(args, "|")}, nil
 	})
 	os.Exit(m.Run())
 }
@@ -61,7 +61,7 @@ func of(t *testing.T, pid int) process.Identity {
 
 func started(t *testing.T, owner process.Identity) *asker {
 	t.Helper()
-	greeting, err := Start(owner)
+	greeting, err := startAgent(owner)
 	var pid int
 	var paths []string
 	for _, assignment := range strings.Fields(greeting) {
@@ -135,7 +135,7 @@ func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
 
 func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 	a := ours(t)
-	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x", Longest) + "\t", strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
+	for i, words := range []string{"cut short", "", strings.Repeat("x", longestLine), strings.Repeat("x", longestLine) + "\t", strings.Repeat("x\t", longestLine), strings.Repeat("x\t", 30*longestLine)} {
 		a.send("\t" + strconv.Itoa(i+1) + "\t" + words + "\n")
 		a.want(strconv.Itoa(i+1) + " helper\n")
 	}
@@ -146,7 +146,7 @@ func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 func TestALineThatIsNoQuestionEndsTheAgent(t *testing.T) {
 	for _, text := range []string{
 		"\n", ".\n", ".\t2\tx\t\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t2\n",
-		"\t1\tagain\t\n", "\t0\tearlier\t\n", strings.Repeat("x", 3*Longest) + "\n",
+		"\t1\tagain\t\n", "\t0\tearlier\t\n", strings.Repeat("x", 3*longestLine) + "\n",
 	} {
 		a := ours(t)
 		a.ask(1, "error")
@@ -170,7 +170,7 @@ func TestMessagesComeWithTheAnswerUnlessAHelperRuns(t *testing.T) {
 func TestALongAnswerIsCutToOneWrite(t *testing.T) {
 	a := ours(t)
 	a.ask(1, "long")
-	a.want("1 0 " + strings.Repeat("x", Longest-5) + "\n")
+	a.want("1 0 " + strings.Repeat("x", longestLine-5) + "\n")
 }
 
 func TestAnAgentInheritsNoSettings(t *testing.T) {
@@ -274,7 +274,7 @@ func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 func TestNoAgentStartsForAnOwnerWithAnotherStartTime(t *testing.T) {
 	stranger := of(t, os.Getpid())
 	stranger.Start++
-	if greeting, err := Start(stranger); err == nil {
+	if greeting, err := startAgent(stranger); err == nil {
 		t.Errorf("it serves: %q", greeting)
 	}
 }
