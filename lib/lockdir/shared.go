@@ -21,38 +21,6 @@ import (
 // entering is how long readers wait for a reader that holds the active lock to put its reader's lock in place.
 const entering = time.Second
 
-func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
-	if !r.Shared {
-		outcome, err := l.awaitNoReader(r, name, temp, p)
-		if err != nil || outcome.Verdict != locker.Acquired {
-			return outcome, err
-		}
-		return l.takeRights(r, name, own)
-	}
-	outcome, err := l.secondLook(r, name, temp, p)
-	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, err
-	}
-	if err := l.clearDeadReaders(r, name, temp); err != nil {
-		return locker.Outcome{}, err
-	}
-	outcome, err = l.takeRights(r, name, own)
-	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, err
-	}
-	outcome, err = l.read(r, name, own, outcome)
-	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, locker.JoinErrors(err, l.Dir.RemoveTick(name, r.Tick))
-	}
-	return outcome, temp.Withdraw()
-}
-
-// takeRights takes a slot, the file of Request.Flock and, last, the tick: a denied newcomer must not use up a tick.
-func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
-	outcome, err := r.TakeFile(l.takeSlot(r, own))
-	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
-}
-
 func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acquired locker.Outcome) (locker.Outcome, error) {
 	if err := l.Dir.MarkRead(name); err != nil {
 		return locker.Outcome{}, err
