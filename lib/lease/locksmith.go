@@ -98,7 +98,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			continue
 		}
 		l.SeeOverdue(&r, &outcome)
-		l.Denied(&r, outcome, err, wait.Spent())
+		l.LogIfDenied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
 }

@@ -161,7 +161,7 @@ func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (cou
 	t.Helper()
 	r := ask(process.Identity{PID: 7})
 	r.Starving = starving
-	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: verdict, Reason: "some reason"}, nil, 0) })
+	said := helper.Stderr(t, func() { k.LogIfDenied(&r, locker.Outcome{Verdict: verdict, Reason: "some reason"}, nil, 0) })
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind == runlog.Starved {
 			count = e.Count
@@ -185,7 +185,7 @@ func TestAStarvingWaiterIsAdvisedToWaitLonger(t *testing.T) {
 	k := newLocker(t)
 	r := ask(process.Identity{PID: 7})
 	r.Starving = 1
-	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full, Reason: "full"}, nil, time.Second) })
+	said := helper.Stderr(t, func() { k.LogIfDenied(&r, locker.Outcome{Verdict: locker.Full, Reason: "full"}, nil, time.Second) })
 	if !strings.HasSuffix(said, "; let it wait longer (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)\n") {
 		t.Errorf("said %q", said)
 	}
@@ -243,7 +243,7 @@ func TestDenialsInARowAreReportedAtTenfoldCounts(t *testing.T) {
 func TestNoDenialsAreCountedWithoutARunlog(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	k.Log, r.Starving = nil, 1
-	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full}, nil, 0) })
+	said := helper.Stderr(t, func() { k.LogIfDenied(&r, locker.Outcome{Verdict: locker.Full}, nil, 0) })
 	if said != "" {
 		t.Errorf("said %q", said)
 	}

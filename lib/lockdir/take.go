@@ -38,7 +38,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		}
 		acquired = err == nil && outcome.Verdict == locker.Acquired
 		outcome.ExpireAfter, outcome.Watch = r.Limits.ExpireAfter, r.WatchLength()
-		l.Denied(&r, outcome, err, wait.Spent())
+		l.LogIfDenied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
 }

@@ -57,7 +57,7 @@ func prints(t *testing.T, rec Recorder, r *Request, v View) string {
 	o := r.Denied(policy.Decide(r.Terms(), policy.Situation{Active: v.Active}), &v)
 	return helper.Stderr(t, func() {
 		rec.SeeOverdue(r, &o)
-		rec.Denied(r, o, nil, 0)
+		rec.LogIfDenied(r, o, nil, 0)
 	})
 }
 
@@ -141,7 +141,7 @@ func TestAForgottenPauseIsReportedWhenItsAgeHasDoubled(t *testing.T) {
 		must.Do(t, os.WriteFile(rec.Log.Dir+"/told.pause", []byte(c.told), 0o600))
 		o := Outcome{Verdict: Paused, inWay: View{Pause: policy.Pause{On: true, Age: age, Left: limit.Never, Host: c.host}}}
 		for i, want := range []bool{c.want, false} {
-			if said := helper.Stderr(t, func() { rec.Denied(&r, o, nil, 0) }); (said != "") != want {
+			if said := helper.Stderr(t, func() { rec.LogIfDenied(&r, o, nil, 0) }); (said != "") != want {
 				t.Errorf("%s, denial %d: %q", claim, i+1, said)
 			}
 		}

@@ -89,8 +89,8 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs a denial or Stuck and the time waited. It reports what a person should know, and ignores other outcomes.
-func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
+// LogIfDenied logs a denial or Stuck and the time waited, reports what a person should know, and ignores the rest.
+func (rec Recorder) LogIfDenied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
 	case o.Verdict == Stuck:
