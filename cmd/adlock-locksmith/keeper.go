@@ -78,7 +78,7 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	said := json.NewDecoder(line)
 	outcome, err := readAnswer(said, func(o locker.Outcome) { wait.Show(&r, o) })
 	close(answered)
-	r.Line.Clear()
+	r.StatusLine.Clear()
 	if err != nil && <-gaveUp {
 		const why = "not waited for any longer"
 		return locker.Outcome{Verdict: locker.Busy, Reason: why, Figures: why}, nil

@@ -96,7 +96,7 @@ func takeLease(args []string) (int, error) {
 	defer line.Close()
 	wait := locker.NewWaiting(&h.Request)
 	outcome, err := readAnswer(json.NewDecoder(line), func(o locker.Outcome) { wait.Show(&h.Request, o) })
-	h.Request.Line.Clear()
+	h.Request.StatusLine.Clear()
 	if own, failed := sysfile.NodeName(); failed == nil && own == h.Request.Atom.Host && os.Getenv("ADLOCK_HOST") == "" {
 		config.TellNoHost(dir, h.Store) // adlock.sh passes a host even if none is set
 	}

@@ -32,7 +32,7 @@ type stopArgs struct {
 
 func newStop() *stopArgs {
 	a := &stopArgs{request: locker.NewRequest(), from: config.Origins{}}
-	a.request.Line = &locker.Line{}
+	a.request.StatusLine = &locker.StatusLine{}
 	return a
 }
 

@@ -35,7 +35,7 @@ type Settings struct {
 // Defaults returns the settings without any option.
 func Defaults() Settings {
 	r := locker.NewRequest()
-	r.Starving, r.Line = defaultStarving, &locker.Line{}
+	r.Starving, r.StatusLine = defaultStarving, &locker.StatusLine{}
 	return Settings{Request: r, Hook: &hook.Hook{}, From: Origins{}}
 }
 

@@ -69,7 +69,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
 	}
-	defer r.Line.Clear()
+	defer r.StatusLine.Clear()
 	l.logged = false
 	for wait := locker.NewWaiting(&r); ; {
 		outcome, err := l.attempt(&r, wait)
@@ -121,7 +121,7 @@ func (l *Locker) logWait(r *locker.Request, o locker.Outcome) {
 
 func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 	l.logWait(r, locker.Outcome{Reason: err.Error()})
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		return locker.Title(r.Atom) + ": waiting for the store: " + limit.FormatAge(wait.Spent()) + ": " + err.Error()
 	})
 }
@@ -129,7 +129,7 @@ func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 // showSilent shows on a terminal that the newcomer watches an owner that may be dead. A newcomer watches even
 // without --wait: otherwise, if the owner is dead, the newcomer's run would be missed.
 func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
 	})
 }

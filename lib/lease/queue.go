@@ -232,7 +232,7 @@ func (q *queue) await(busy locker.Outcome) error {
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
 		who, _ := busy.Owner()
-		q.r.Line.Show(func() string { return locker.Title(q.r.Atom) + ": " + who + " was asked to end its job" })
+		q.r.StatusLine.Show(func() string { return locker.Title(q.r.Atom) + ": " + who + " was asked to end its job" })
 		return
 	}
 	if q.seen.Owner.Taken.IsZero() {

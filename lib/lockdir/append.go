@@ -33,7 +33,7 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 		},
 		Record: e.record,
 	}
-	defer r.Line.Clear()
+	defer r.StatusLine.Clear()
 	err := ending.End(v.active.Job())
 	var stuck *process.StuckError
 	if errors.As(err, &stuck) {

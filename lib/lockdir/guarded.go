@@ -29,7 +29,7 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 
 func awaitEnding(r *locker.Request, v *view) error {
 	r.ShowEndingBy(v.active.GuardHolder())
-	defer r.Line.Clear()
+	defer r.StatusLine.Clear()
 	for until := process.Boottime() + 3*r.Pause + lockfile.GuardGrace; ; {
 		err := v.active.Guard(guardWait)
 		if !errors.Is(err, locker.ErrGuarded) || r.IsGivenUp() || process.Boottime() > until ||

@@ -22,7 +22,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	wait := lockfile.NewWaiting(l.Dir, &r, func(o locker.Outcome) { l.Waits(&r, o) })
 	acquired := false
 	defer func() { wait.Close(acquired) }()
-	defer r.Line.Clear()
+	defer r.StatusLine.Clear()
 	for {
 		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)

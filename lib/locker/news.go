@@ -55,13 +55,13 @@ func expired(age, expireAfter time.Duration, source policy.Source, idle time.Dur
 func hadRun(age time.Duration) string { return "it had run for " + limit.FormatAge(age) }
 
 func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		return Title(r.Atom) + ": ending process " + strconv.Itoa(owner.PID) + " and its job: " + s.Signal + " to " + strconv.Itoa(s.PID) + " (" + s.Command + ")"
 	})
 }
 
 func (r *Request) ShowEndingBy(pid int) {
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		return Title(r.Atom) + ": waiting for process " + strconv.Itoa(pid) + ", which is ending the job"
 	})
 }

@@ -59,7 +59,7 @@ type Request struct {
 
 	AtOnce bool // return ErrNotAtOnce and change nothing if more is needed than to check and take
 
-	Line *Line // shows the wait; nil: not shown
+	StatusLine *StatusLine // shows the wait; nil: not shown
 
 	Starving int           // starving is reported after this many denials in a row, and 10, 100 times as many; 0: never
 	Notice   time.Duration // the age at which an owner is overdue; limit.Never: none; 0: the owner's, else learned

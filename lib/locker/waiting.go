@@ -83,7 +83,7 @@ func (w Waiting) Show(r *Request, o Outcome) {
 		what = "for the end of a pause"
 	}
 	seen := time.Now()
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		text := Title(r.Atom) + ": waiting " + what + ": " + limit.FormatAge(w.Spent())
 		if w.wait != limit.Never {
 			text += ", at most " + limit.FormatLeft(w.Left()) + " more"

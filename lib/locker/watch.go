@@ -107,7 +107,7 @@ func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error)
 		rec.SeeOverdue(r, &o)
 	}
 	r.showWatch(v)
-	defer r.Line.Clear()
+	defer r.StatusLine.Clear()
 	asker := Waiting{asker: r.Asker}.Asker()
 	job := idle.Job{
 		Length:  r.WatchLength(),
@@ -175,7 +175,7 @@ func (r *Request) idleOf(v *View) time.Duration {
 
 func (r *Request) showWatch(v *View) {
 	began, who := time.Now(), processOn(v.Record.Owner.PID, v.Node)
-	r.Line.Show(func() string {
+	r.StatusLine.Show(func() string {
 		return Title(r.Atom) + ": watching whether " + who + " works: " + limit.FormatAge(time.Since(began)) + " of " + limit.Format(r.WatchLength().Round(time.Second))
 	})
 }

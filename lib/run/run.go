@@ -476,7 +476,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 
 // cancelled returns a function that logs a signal that came before the job began: no other event records such an end.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
-	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
+	line, asked := r.Request.StatusLine, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
 	return func(sig syscall.Signal) {
 		line.Clear() // the status line does so at a signal too, but perhaps too late
@@ -486,10 +486,10 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 
 func (r *runArgs) waitJitter(jitter time.Duration) {
 	end := time.Now().Add(jitter)
-	r.Request.Line.Show(func() string {
+	r.Request.StatusLine.Show(func() string {
 		return locker.Title(r.Request.Atom) + ": starts in " + limit.FormatLeft(time.Until(end)) + " (--jitter)"
 	})
-	defer r.Request.Line.Clear()
+	defer r.Request.StatusLine.Clear()
 	time.Sleep(jitter)
 }
 

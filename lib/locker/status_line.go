@@ -12,9 +12,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten each
-// second until Clear. The zero Line is ready; nil shows nothing. Several goroutines may use it.
-type Line struct {
+// StatusLine shows a person at a terminal what a process waits for: one line on standard error, rewritten each
+// second until Clear. The zero StatusLine is ready; nil shows nothing. Several goroutines may use it.
+type StatusLine struct {
 	mu   sync.Mutex
 	text func() string
 	up   bool
@@ -24,7 +24,7 @@ type Line struct {
 const clearLine = "\r\x1b[K"
 
 // Show shows what text returns, and calls text again each second, until Clear or another Show.
-func (l *Line) Show(text func() string) {
+func (l *StatusLine) Show(text func() string) {
 	if l == nil || !isShown() {
 		return
 	}
@@ -38,7 +38,7 @@ func (l *Line) Show(text func() string) {
 	l.write()
 }
 
-func (l *Line) Clear() {
+func (l *StatusLine) Clear() {
 	if l == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (l *Line) Clear() {
 
 // keep rewrites the line until it is cleared. At a signal that ends this process, keep clears the line first,
 // because the shell's prompt comes next.
-func (l *Line) keep(done chan struct{}) {
+func (l *StatusLine) keep(done chan struct{}) {
 	signals := sysfile.CatchEnds()
 	defer signal.Stop(signals)
 	for tick := time.Tick(time.Second); ; {
@@ -75,7 +75,7 @@ func (l *Line) keep(done chan struct{}) {
 	}
 }
 
-func (l *Line) write() {
+func (l *StatusLine) write() {
 	columns, _ := sysfile.Columns(2)
 	if columns <= 1 {
 		columns = 80
