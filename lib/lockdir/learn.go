@@ -47,12 +47,12 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (
 }
 
 // Forget deletes what the atom NAME has learned; fs.ErrNotExist if there is no such atom. A running job
-// goes on, and the atom learns from it again when it ends.
+// goes on, and the atom learns from that job again when it ends.
 func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
 
-// Pause sets the pause of the atom NAME; the zero value ends it. fs.ErrNotExist if there is no such atom.
+// Pause sets the pause of the atom NAME; a zero p ends it. It returns fs.ErrNotExist if there is no such atom.
 func (l *Locker) Pause(name atom.Name, p record.Pause) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Pause = p })
 }

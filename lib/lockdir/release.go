@@ -298,9 +298,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return err == nil && len(readers) == 0, err
 }
 
-// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job. It
-// first waits for the guard, for as long as an ending takes. With leave the lock stays for the next newcomer;
-// otherwise Stop stamps the last lock, and removes the lock and its slots. fs.ErrNotExist: the job has already ended.
+// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job. It first
+// waits for the guard, for as long as an ending takes. With leave the lock stays for the next newcomer; otherwise Stop
+// stamps the last lock, and removes the lock and its slots. It returns fs.ErrNotExist if the job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

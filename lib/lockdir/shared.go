@@ -125,8 +125,8 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader it
-// stamps the last lock; ended reports that. Acquired: the lock is out of the way. The caller holds the active lock.
+// clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader
+// (ended) it stamps the last lock. The verdict is Acquired if the lock is gone. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (ended bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -178,7 +178,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return ended, outcome, err
 }
 
-// lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist: gone. The caller closes the view.
+// lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist if gone. The caller closes the view.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

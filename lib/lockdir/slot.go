@@ -90,8 +90,8 @@ func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	return slots, err
 }
 
-// slotsOf opens the slots that the lock's owner holds, each under its guard; none if the lock uses no slot. The
-// caller closes them, also after an error. ErrGuarded: another process has kept the guard of a slot for too long.
+// slotsOf opens the slots that the lock's owner holds, each under its guard; none if the lock uses no slot. The caller
+// closes them, also after an error. The error is ErrGuarded if another process has kept a slot's guard for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	if own.Slots == 0 {
 		return nil, nil
@@ -204,7 +204,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 }
 
 // trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
-// lockfile.GuardedError: another process guards that slot, which this newcomer could take.
+// The error is a lockfile.GuardedError if another process guards that slot and this newcomer could take it.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -250,7 +250,7 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 }
 
 // hasRoom reports whether other owners hold fewer slots than the request allows, and adds these owners to the
-// outcome full. own is the number of the newcomer's slot; 0: it shares one.
+// outcome full. own is the number of the newcomer's slot, or 0 if it shares one.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -303,7 +303,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, and still so once guarded. errTaken: it is not. ErrLost: retry.
+// reclaimSlot replaces the n-th slot if it is free, and still is once guarded; otherwise errTaken, or ErrLost to retry.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -121,7 +121,7 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf returns the event by which a newcomer, or adlock stop, began to end the acquisition; false: none.
+// EndingOf returns the event by which a newcomer, or adlock stop, began to end the acquisition; false if there is none.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token && e.PID != own.Owner.PID {

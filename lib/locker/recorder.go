@@ -293,7 +293,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "": this one.
+// Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "" for this one.
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, os.Getpid())
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token

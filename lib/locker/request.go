@@ -29,8 +29,8 @@ type Request struct {
 	Supervised bool
 	Patience   time.Duration // see record.Record
 
-	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer
-	// asks for that, or because the lease is gone or cannot be renewed. If it is nil, the owner is not told.
+	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer asks for that,
+	// or because the lease is gone or cannot be renewed. If End is nil, no pause is sent.
 	End chan<- time.Duration
 
 	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any
@@ -47,7 +47,7 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
-	// Asker is a file from the process that asked. The newcomer stops waiting when it can be read or ends. May be nil.
+	// Asker is a file from the process that asked, or nil. The newcomer stops waiting when the file can be read or ends.
 	Asker *os.File
 
 	// Keep gets a function by which the newcomer leaves the queue once its run has ended: until then it keeps its
@@ -193,8 +193,8 @@ type ReleaseRequest struct {
 	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted, or the owner is dead and its lock may have been
-	// reclaimed. If the lock is gone or another owner's, it is not reported as lost.
+	// Again says that an earlier release may have been interrupted, or that the owner is dead and its lock
+	// may have been reclaimed. If the lock is gone or another owner's, it is not reported as lost.
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken
@@ -216,7 +216,7 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 }
 
 // OwnedBy returns the identity of the process pid if that is this process or an ancestor: the owner's
-// death must mean that the job is over. The error is fault.Untold if that process has died meanwhile.
+// death must mean that the job is over. The error is fault.Untold if that process has died.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

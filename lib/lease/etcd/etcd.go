@@ -9,9 +9,9 @@
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of PERIOD seconds (--once-per)
 //
-// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
-// says, and its revision is its fencing token. A writer waits only for the place before it (as in etcd's own
-// concurrency.Mutex), a reader for the writer before it: so few wait for one place. Every read is linearizable.
+// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record says, and its
+// revision is its fencing token. A writer waits only for the place before it (as in etcd's own concurrency.Mutex), a
+// reader for the writer before it: so few processes watch the same place. Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
 // were renewed elsewhere: a key that vanished with its lease proves nothing. So adlock times the leases itself:
@@ -25,8 +25,8 @@
 //     keeps the place. A newcomer that does not want to wait watches without a place if the owner
 //     seems to be dead (lease.Snapshot.Silent).
 //
-// A place that a person deletes no longer holds up the waiters behind it. Its owner watches it, and ends its
-// job. A heartbeat that a person deletes is written again.
+// If a person deletes a place, the waiters behind it no longer wait for it. An owner watches its own place,
+// and ends its job if the place is deleted. A heartbeat that a person deletes is written again.
 //
 // A transaction does no harm if it is executed twice, or late: it compares what it changes. So a transaction
 // without an answer is sent to the next member as well (ask).
@@ -57,7 +57,7 @@ type Store struct {
 	address string
 	cluster cluster
 
-	mu    sync.Mutex       // for beats, and held while the client is made
+	mu    sync.Mutex       // guards beats, and is held while the client is made
 	beats map[string]stood // the heartbeats that were read, by key
 }
 
@@ -171,7 +171,7 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	return p, seen, nil
 }
 
-// only returns the one key in an answer; nil: there is none.
+// only returns the one key in an answer; nil if there is none.
 func only(answer *responseOp) *mvccpb.KeyValue {
 	if found := answer.GetResponseRange().Kvs; len(found) > 0 {
 		return found[0]
@@ -196,7 +196,7 @@ type front struct {
 	beat  int64 // the revision of the heartbeat; 0: a person has removed it
 }
 
-// lastLock starts a snapshot with the present time and the last lock; nil: there is none.
+// lastLock starts a snapshot with the present time and the last lock; last is nil if there is none.
 func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	seen.Now = time.Now()
 	if last != nil {

@@ -61,7 +61,7 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, err
 }
 
-// Note writes over no record but the one that it wrote last: a late write must not replace a later record.
+// Note overwrites only the record that it wrote last: a late write must not replace a later record.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	text := string(record.Bytes())
 	answer, err := p.store.commit(ctx, txn{
@@ -130,8 +130,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 	return nil
 }
 
-// isOwners reports whether the place, by its record, holds the atom alone. The first record, which
-// Enter puts, is no proof: it names an owner before the place is one. Later records (Note) are.
+// isOwners reports whether the place, by its record, holds the atom alone. The first record, which Enter puts, is no
+// proof: it names an owner before the place holds the atom. Later records (Note) are proof.
 func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	if place.Version < 2 || !k.seatOf(place).isWriters() {
 		return false
@@ -268,14 +268,14 @@ func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew writes the heartbeat. An owner that may not write loses the atom: it could not release it either.
+// Renew writes the heartbeat. An owner without permission to write loses the atom, which it could not release either.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err
 }
 
-// Leave removes the heartbeat and the request even if the place itself is gone. If the transaction was sent
-// twice, the first may have removed the place: then the error is fault.Unavailable, for another try.
+// Leave removes the heartbeat and the request even if the place itself is gone. If the transaction was sent twice, the
+// first may have removed the place: then the error is fault.Unavailable, so that the caller tries again.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{p.mine()}, p.keys.leave(p.seat, stamp), p.keys.remove(p.seat)[1:]})
 	switch {

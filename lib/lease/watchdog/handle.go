@@ -61,7 +61,7 @@ func (w *Watchdog) has(started error) error {
 	return fault.Wrap("watchdog", started)
 }
 
-// IsThere reports whether the watchdog is starting or runs. False: it could not start, has ended, or is nil.
+// IsThere reports whether the watchdog is starting or runs: not if it could not start, has ended, or is nil.
 func (w *Watchdog) IsThere() bool {
 	if w == nil || w.line == nil {
 		return false

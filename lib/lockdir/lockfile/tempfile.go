@@ -170,7 +170,7 @@ func (d *Dir) Sweep(now time.Time) error {
 func (d *Dir) sweepOne(name string, now time.Time) error {
 	f, err := d.openFile(name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
-		return nil // put in place meanwhile, or not adlock's
+		return nil // the file was just put in place, or is not adlock's
 	}
 	if err != nil {
 		return err
