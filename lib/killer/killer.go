@@ -100,7 +100,8 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends a stage's signals and waits out its pause. done is true if no process of the job is left or Enough is true.
+// run sends a stage's signals and waits out its pause. done is true if the job has no process left or Enough returns
+// true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {

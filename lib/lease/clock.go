@@ -9,7 +9,7 @@ import (
 )
 
 // completes sets the times of a run that completes now. All the times are by one clock: the clocks of machines differ,
-// but the differences between the times of one last lock are right even if its clock is wrong.
+// but the differences between the times of one last lock are right even if that one clock is wrong.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {

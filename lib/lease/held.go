@@ -120,7 +120,7 @@ func (t *heldLease) startWatchdog() {
 	}
 }
 
-// watchdogReady waits until the watchdog is there, and starts another if it was killed while it started.
+// watchdogReady waits until the watchdog is there, and starts another if the first was killed while it started.
 func (t *heldLease) watchdogReady() error {
 	if err := t.watchdog.Ready(); err != nil || t.watchdog.IsThere() {
 		return err
@@ -223,8 +223,8 @@ func (t *heldLease) lost(released error) error {
 	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
 }
 
-// askEnd asks for the job's end, as soon as the job has begun. If this place is lost before, the
-// request is dropped: it does not concern a job under a later place.
+// askEnd asks for the job's end, as soon as the job has begun. If this place is lost before that,
+// the request is dropped: it does not concern a job under a later place.
 func (t *heldLease) askEnd(pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -88,7 +88,7 @@ func (l *Locker) Forget(name atom.Name) error {
 		return fault.New(fault.Denied, object, "has changed hands meanwhile")
 	}
 	if err != nil {
-		_ = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, nil) }) // otherwise its lease runs out
+		_ = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, nil) }) // if it fails, its lease runs out
 	}
 	return err
 }

@@ -161,8 +161,8 @@ func (l *Locker) try(within context.Context, question func(context.Context) erro
 	return question(ctx)
 }
 
-// nap returns how long to wait before the next attempt if no queue wakes the newcomer: it waits for a slot,
-// for IfElapsed, for the end of a pause, or for the store.
+// nap returns how long to wait before the next attempt if no queue wakes the newcomer, which waits for a
+// slot, for IfElapsed, for the end of a pause, or for the store.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
 	if o.Verdict == locker.Paused {

@@ -89,8 +89,8 @@ func (q *queue) forgive(v *locker.View) {
 }
 
 // won starts the watchdog for a place that is first now. If the record says that the place waits, won writes into
-// it that the place owns the atom from now on. The job waits for that write in a store without a queue, or if it has
-// an IfElapsed: if such a job crashes, its record must show that it ran.
+// the record that the place owns the atom from now on. The job waits for that write in a store without a queue, or
+// if the job has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -122,9 +122,9 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// report reports that an owner has made way, or was dead. Of several newcomers, one reports it. For a dead
-// owner, even one that was asked to make way, it is the newcomer that has stamped for the owner. For an owner
-// that made way, it is the newcomer that asked first or, in a store without a queue, the next owner.
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for a dead
+// owner, even one that was asked to make way, the newcomer that has stamped for the owner; for an owner that
+// made way, the newcomer that asked first or, in a store without a queue, the next owner.
 func (q *queue) report() {
 	a := q.asked
 	switch {

@@ -30,9 +30,9 @@ import (
 
 const DefaultLease = 15 * time.Second // how long an owner may send no heartbeat if no other length is set
 
-// Store keeps the locks of atoms. A value is used for one atom and its slot at a time, or to list all. A store
-// that offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more
-// methods: IsSlow (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
+// Store keeps the locks of atoms. One Store is used for one atom and its slot at a time, or to list all. A store that
+// offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more methods: IsSlow
+// (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
 type Store interface {
 	// Look reads both locks of an atom for a newcomer that wants to be a reader (shared) or a writer: only
 	// writers are in a reader's way. It changes neither lock, but may mark a lock without a record as seen.
@@ -85,9 +85,9 @@ type Place interface {
 	// once ctx is done or the store fails, and in a store with a queue ErrGone once the place is lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the place in front of this one, of a dead owner or without a record (on FTP, the next owner
-	// removes it), and writes stamp as the last lock, if it is not nil. An owner that has sent a heartbeat since
-	// the last Look stays. Of several newcomers, one stamps: now, or in the Look by which it acquires the atom.
+	// Pass removes the place in front, which has a dead owner or no record (on FTP, the next owner removes it),
+	// and writes stamp, if not nil, as the last lock. The place stays if its owner has sent a heartbeat since
+	// the last Look. Of several newcomers, one stamps: now, or in the Look by which it acquires the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least Lease from

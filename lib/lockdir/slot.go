@@ -323,7 +323,7 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	if err := l.slotIsFree(r, &v, full); err != nil {
 		return err
 	}
-	if v.Active.Empty { // left by a crash of the machine
+	if v.Active.Empty { // a crash of the machine leaves such a slot
 		l.SayEmptied(r, &v.View, v.active.Path())
 	}
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
@@ -358,7 +358,7 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 }
 
 // slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found it guarded and
-// left it. It returns false if the owner is dead or another recorded process may live. It is true only under the guard.
+// left it. It returns false if the owner is dead or another recorded process may live. Only the guard makes it certain.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -36,8 +36,8 @@ type Locker interface {
 	Cancelled(r *Request, signal string, waited time.Duration)
 }
 
-// JobRecorder is a Locker whose locks name the processes of the job. A store's do not: a lease runs out after its
-// owner's death, and no newcomer ends the job.
+// JobRecorder is a Locker whose locks name the processes of the job. Those of a store do not: a lease runs out
+// after its owner's death, and no newcomer ends the job.
 type JobRecorder interface {
 	// RecordCommand records the command that the owner of an acquisition has started. RecordMembers records the members
 	// of its job, before its own supervisor signals them. RecordRest records the daemons that the command left behind.

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes the actions of a locker to the runlog, and reports what a person should know (news.go). If
-// the runlog cannot be written, that is reported once, and changes nothing else.
+// Recorder writes the actions of a locker to the runlog, and reports what a person should know (news.go). A
+// runlog that cannot be written is reported once, and changes nothing else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
 	Hook *hook.Hook  // nil: no hook is started

@@ -153,8 +153,8 @@ func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
-// IsOlder reports whether the run was asked for before that of an owner whose lock has this record and age.
-// If both are of one boot and time namespace, the record's own times count, which are exact.
+// IsOlder reports whether the run was asked for before that of an owner whose lock has this record and age. If both are
+// of one boot and time namespace, the record's own times, which are exact, count instead of age.
 func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	now := process.Boottime()
 	if _, known := owner.Age(); known {

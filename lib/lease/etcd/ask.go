@@ -21,8 +21,8 @@ type txn struct {
 	then, orElse []clientv3.Op
 }
 
-// longestSilence is the longest that ask first waits for a member before it asks the next as well, and the
-// time allowed for comparing the members.
+// longestSilence is the longest time that ask waits at first before it asks the next member as well. It
+// also limits the comparison of the members.
 const longestSilence = time.Second
 
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {

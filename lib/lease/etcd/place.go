@@ -117,8 +117,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		case err != nil:
 			return err
 		case dead && len(ahead) == 1:
-			return nil // the caller looks, and passes it
-		case dead: // remove it only while a place is before it: once it is the head, the caller passes it
+			return nil // the caller looks, and passes that place
+		case dead: // remove the place only while another is before it: the caller passes a place at the head
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}
@@ -141,7 +141,7 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 }
 
 // awaitRemoval waits at most a third of the lease until the place in front is removed. It calls
-// next when the record of that place says that it owns the atom (isOwners).
+// next when the record of that place says that the place owns the atom (isOwners).
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next func()) (removed bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -175,7 +175,7 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 // follow passes the key's events, from revision since on, to enough. It returns nil once enough returns true,
 // ctx is done, or etcd has compacted that revision.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func(*clientv3.Event) bool, options ...clientv3.OpOption) error {
-	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
+	// Without WithRequireLeader, a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {

@@ -10,15 +10,15 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	last.NAME              the last lock: its MDTM is when the atom completed, unless it is Kept;
+//	last.NAME              the last lock: its MDTM is when the atom completed, unless Kept is set;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
 //	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
 //
 // An owner's generation stays while it is the largest; the next owner removes those below. So N only grows,
-// which makes it a fencing token, and a newcomer that stalled cannot make again a generation that others have
+// which makes it a fencing token, and a newcomer that stalled cannot make a generation again that others have
 // passed. Two processes look for each other after they have written (Dekker): an owner stores its record or
-// heartbeat, then looks for a larger generation; a newcomer makes a generation, then looks whether an owner
+// heartbeat, then looks for a larger generation; a newcomer makes a generation, then checks whether an owner
 // below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
 // An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
@@ -189,7 +189,7 @@ func (s *Store) install(ctx context.Context, temporary, file string, content []b
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
 	}
-	_ = s.remove(ctx, temporary) // it may not exist
+	_ = s.remove(ctx, temporary) // the file may not exist
 	if isAnswer(err) {
 		err = s.put(ctx, file, content)
 	}

@@ -67,7 +67,7 @@ func hasPassword(u *url.URL) bool {
 }
 
 func tlsConfig(host string) (*tls.Config, error) {
-	// Some servers require that the data connections resume the TLS session of the control connection:
+	// Some servers require that the data connections resume the TLS session of the control connection,
 	// as a proof that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
 	file := os.Getenv(authorities)

@@ -152,7 +152,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	failed := p.settle(ctx)
 	names, err := p.store.list(ctx)
 	if err != nil {
-		return sight{}, err // this may be why settle failed
+		return sight{}, err // this error may be why settle failed
 	}
 	f := sight{names: names}
 	higher := f.largest(p.name) > p.n()

@@ -23,7 +23,7 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 }
 
 // release marks a generation as released: by a rename, which works on a full disk too, or, if refused, by a copy of
-// the record. It returns ErrGone if it already was, perhaps by an earlier try whose answer was lost.
+// the record. It returns ErrGone if the generation already was, perhaps by an earlier try without an answer.
 func (s *Store) release(ctx context.Context, dir string, record []byte) error {
 	owner, released := dir+"/owner", dir+"/released"
 	if err := s.rename(ctx, owner, released); !isAnswer(err) {

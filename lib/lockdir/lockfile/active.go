@@ -37,7 +37,7 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 
 // Lock opens an active lock or a reader's; fs.ErrNotExist if it is missing.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
-	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
+	// O_RDWR is for NFS, where flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
 	readOnly := errors.Is(err, unix.EROFS)
 	if readOnly {
@@ -159,7 +159,7 @@ func (a *Active) Remove() error {
 // Named reports whether the lock is still in place; false if that is unknown. It may be called after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
-// Restored reports whether a backup has brought the lock here: another machine made it, and its inode was another.
+// Restored reports whether a backup has brought the lock here: another machine made it, under another inode.
 func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }

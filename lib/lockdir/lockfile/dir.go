@@ -142,7 +142,7 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy returns the advice for a directory that others may write. That is chmod, unless only root could do it, or
+// remedy returns the advice for a directory that others may write. It is chmod, unless only root could do that, or
 // the sticky bit (as on /tmp) shows that others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {

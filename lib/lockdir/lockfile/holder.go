@@ -43,7 +43,7 @@ type GuardedError struct {
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardReporting is Guard, but ErrGuarded comes as a GuardedError, which names the holder; 77 if StandsStill, else 75.
+// GuardReporting is Guard, but returns ErrGuarded as a GuardedError: status 77 if the holder StandsStill, else 75.
 func (a *Active) GuardReporting(wait time.Duration) error {
 	return a.ReportGuarded(a.Guard(wait))
 }

@@ -68,7 +68,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	dir, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) && keep {
 		if dir, err = Create(path); err != nil {
-			return "", nil // taking the lock reports it
+			return "", nil // taking the lock reports the error
 		}
 	}
 	switch kind := fault.KindOf(err); {

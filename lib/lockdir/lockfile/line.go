@@ -62,8 +62,8 @@ func (l *line) join() (granted int, fresh bool) {
 	return granted, false
 }
 
-// open opens line.NAME, and makes it only if create. Over a network it opens none: the server would keep the
-// queue, and may grant the lock late.
+// open opens line.NAME, and makes it only if create. Over a network it opens no file: the server would keep
+// the queue, and may grant the lock late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
 		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)

@@ -125,7 +125,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if, without a token, it cannot be known whose lock this is (no /proc, no boot id).
+// Untold returns an error if the request has no token and the lock's owner cannot be checked (no /proc, no boot id).
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
