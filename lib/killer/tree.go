@@ -99,8 +99,8 @@ func newTree(fileUID int) *tree {
 var find = process.Find
 
 // root adds a recorded process to the roots if it lives, and returns its key, or the zero key if it is dead.
-// root fails if it cannot find out, or if the process must not be signalled. It reads the process's data before
-// it checks that the process lives: after the check, the pid and the data may be another process's.
+// root fails if it cannot tell which, or if the process must not be signalled. It reads the process's data
+// before it checks that the process lives: after the check, the pid and the data may be another process's.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)

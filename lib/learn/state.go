@@ -92,7 +92,7 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from how many requests came too soon between two runs.
+// Asked learns from the number of requests that came too soon between two runs.
 func (s *State) Asked(tooSoon int) {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -52,7 +52,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
 
-// Pause sets the pause of the atom NAME; a zero p ends it. It returns fs.ErrNotExist if there is no such atom.
+// Pause sets the pause of the atom NAME, or ends it if p is zero. It returns fs.ErrNotExist if there is no such atom.
 func (l *Locker) Pause(name atom.Name, p record.Pause) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Pause = p })
 }

@@ -97,7 +97,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders clears the dead ones among two random readers, as a writer, which clears them all, may never come.
+// clearDeadReaders checks two random readers, and clears the dead: a writer, which clears them all, may never come.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)

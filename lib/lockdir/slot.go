@@ -357,8 +357,8 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found it guarded and
-// left it. It returns false if the owner is dead or another recorded process may live. Only the guard makes it certain.
+// slotIsUnused reports whether no lock of its owner uses the slot, which a release or denial found guarded and left.
+// It returns false if the owner is dead or a recorded process may live. The answer is certain only under the guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

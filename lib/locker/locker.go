@@ -29,7 +29,7 @@ type Locker interface {
 	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue logs and tells the hook that this process's run is overdue, if it is. Call it again at age next.
+	// OwnOverdue logs, and notifies the hook, that this process's run is overdue, if it is. Call it again at age next.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins. In a store the newcomer leaves the queue.

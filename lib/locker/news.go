@@ -192,7 +192,7 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	}
 	f, err := os.OpenFile(rec.Log.Dir+"/"+toldPauses, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return true // so the pause is reported again
+		return true // the pause is then reported again
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a FIFO would not end

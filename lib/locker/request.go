@@ -33,7 +33,7 @@ type Request struct {
 	// or because the lease is gone or cannot be renewed. If End is nil, no pause is sent.
 	End chan<- time.Duration
 
-	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any
+	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may run at once; 0: any
 	Now       time.Time // the pass clock; zero: read the clock
 	FromStart bool      // IfElapsed counts from the start of the last run
 	Tick      policy.Tick
@@ -78,7 +78,7 @@ func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits are learned: these replace the ones in Limits once the last lock was read.
+// Auto says which limits are learned: these replace the ones in Limits once the last lock has been read.
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }

@@ -141,7 +141,7 @@ func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, err
 	if err != nil || f.ahead != nil {
 		return f, err
 	}
-	if largest := f.largest(p.name); largest >= n { // its creator has released it or died: report busy, so that the caller looks again
+	if largest := f.largest(p.name); largest >= n { // that generation is over: report busy, so that the caller looks again
 		f.ahead = &generation{n: largest, bare: true}
 		return f, nil
 	}

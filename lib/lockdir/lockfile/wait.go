@@ -11,7 +11,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// A waiter checks again at an event, or after pollBehind if one is lost. If no event will come (NFS, FUSE, no
+// A waiter checks again at an event, or after pollBehind if the event is lost. If no event will come (NFS, FUSE, no
 // watch left, a dead owner's job), the time between two checks is random, from pollLeast to pollMost.
 const (
 	pollLeast  = 100 * time.Millisecond
