@@ -116,7 +116,7 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 		return ""
 	}
 	var err error
-	if v.partial && getenv != nil { // the unknown words may complete or contradict the variables, but mend no bad value
+	if v.partial && getenv != nil { // unknown words may complete or contradict the variables, but correct no bad value
 		_, err = config.Origins{}.ParseIn(getenv, c.Options, nil)
 		getenv = nil
 	}

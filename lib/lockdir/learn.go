@@ -16,7 +16,7 @@ import (
 // before this acquisition is logged, as the log entry would end that count.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	lesson := l.LessonOfAsking(r, time.Time{})
-	if known := r.Learned; known.Heed(lesson) { // else there is nothing new to write
+	if known := r.Learned; known.Heed(lesson) { // otherwise there is nothing new to write
 		r.Resolve(l.learn(name, own, lesson))
 	}
 }

@@ -130,7 +130,7 @@ func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
 // run, unless the newcomer is itself an `adlock run`.
 func isSupervisors(r *locker.Request, slot *lockfile.Active) bool {
 	parent, err := process.ParentOf(r.Owner.PID)
-	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // unknown: take a slot
+	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // if the parent is unknown, take a slot
 }
 
 func (l *Locker) slotOf(own record.Record, slot atom.Name) (*lockfile.Active, error) {

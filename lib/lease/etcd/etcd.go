@@ -19,10 +19,10 @@
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
 //     successful heartbeat.
-//   - A waiter takes the process before it for dead once the waiter has seen that heartbeat stay at one revision for
-//     the whole lease, by its own boottime clock. It then removes the place in one transaction, if the heartbeat is
-//     still at that revision: a heartbeat that arrives in between keeps the place. A newcomer that does not want to
-//     wait watches without a place if the owner seems to be dead (lease.Snapshot.Silent).
+//   - A waiter takes the process before it for dead once the waiter has seen that process's heartbeat stay at one
+//     revision for the whole lease, by the waiter's own boottime clock. It then removes the place in one transaction,
+//     if the heartbeat is still at that revision: a heartbeat that arrives in between keeps the place. A newcomer that
+//     does not want to wait watches without a place if the owner seems to be dead (lease.Snapshot.Silent).
 //
 // If a person deletes a place, the waiters behind it no longer wait for it. An owner watches its own place,
 // and ends its job if the place is deleted. A heartbeat that a person deletes is written again.

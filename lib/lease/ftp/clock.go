@@ -16,7 +16,7 @@ import (
 const clockLasts = time.Minute
 
 // now returns the server's time. Once a minute it stores this machine's clock file (with OnlyRead, it reads
-// that of an earlier run), and asks for the file's time.
+// an earlier run's file), and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if s.serverThen.IsZero() || process.Boottime()-s.clockRead > clockLasts {
 		clock, err := clockName()

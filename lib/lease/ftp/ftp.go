@@ -301,7 +301,7 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 
 // mark stores the file "seen" in a generation without a record. From then on the age of that file is the
 // generation's age, and a list that has the file proves that the server could read the directory. mark
-// does nothing if the generation has been removed or may not be changed, or after OnlyRead.
+// does nothing if the generation has been removed or may not be changed, or with OnlyRead.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
