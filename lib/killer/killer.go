@@ -25,7 +25,7 @@ type Killer struct {
 	// a job whose lock is not a file but in a store.
 	Record func([]process.Identity) error
 
-	// Enough reports whether another process has ended the job meanwhile. If so, End sends no further
+	// Enough reports whether another process has already ended the job. If so, End sends no further
 	// signals and returns nil. Enough may be nil.
 	Enough func() bool
 }
@@ -48,12 +48,12 @@ var stages = [][]unix.Signal{
 // the job.
 //
 // The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if a
-// member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
-// none is sent. Other errors are the system's, or those of Record.
+// member may not be signalled, cannot be checked, or outlives KILL. If such a member is known before the
+// first signal, no signal is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late first gets the signals of the current stage or, if it was forked after they were sent,
-// of the next. A member cannot be found if /proc hides both it and its parent. Nor can a member outside the job's
-// group, session and mark whose parent died between two scans. (On Linux a living supervisor inherits it.)
+// A member that is found late first gets the signals of the current stage or, if it was forked after they were sent, of
+// the next. End cannot find a member if /proc hides it and its parent, or if it is outside the job's group, session and
+// mark and its parent died between two scans. (On Linux a living supervisor inherits it.)
 func (k Killer) End(job process.Job) error {
 	return k.end(track(job))
 }
@@ -100,11 +100,12 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends a stage's signals and waits out its pause. done is true if no process of the job is left or Enough is true.
+// run sends a stage's signals and waits out its pause. done is true if the job has no process left or Enough returns
+// true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
-		h.growing = 0 // a job that forks before KILL may still stop at KILL
+		h.growing = 0 // count only scans after KILL: it may stop a job that forked until then
 	}
 	pause, longest := k.pauses(stage)
 	begun := time.Now()
@@ -208,7 +209,7 @@ func (k Killer) send(m *member, sig unix.Signal) {
 	switch err := m.Handle.Signal(sig); err {
 	case nil:
 		k.observe(m.PID, sig, m.entry.Command)
-	case unix.ESRCH: // the member has died meanwhile: the next scan confirms that
+	case unix.ESRCH: // the member has died: the next scan confirms its death
 	default:
 		m.err = err
 	}

@@ -12,14 +12,14 @@ func Members(job process.Job) ([]process.Entry, error) {
 	return list(track(job))
 }
 
-// Descendants returns the living descendants of this process and, with group, if it leads a group, the
-// other members of that group that started no earlier than this process. Parents come before children.
+// Descendants returns the living descendants of this process. With group, if this process leads a group, it also
+// returns the other members of that group that started no earlier than this process. Parents come before children.
 func Descendants(group bool) ([]process.Entry, error) {
 	return list(trackOwn(group))
 }
 
-// These errors say why a job was not ended, or only in part; package process defines more. ErrAncestor: the owner
-// or another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
+// These errors say why a job was not ended, or only in part; package process defines more. ErrAncestor means that the
+// owner or another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
 	errForeignOwner = errors.New("belongs to another user than the lock file")

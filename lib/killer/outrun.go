@@ -13,9 +13,9 @@ import (
 // job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. If the last scan
-// found new members, it kills new children of the keeper, which inherits the successors, until there are no more, or
-// until deadline. After more than mostGrowing such scans it also kills the owner's group. An error is that of Record.
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. If the last scan found
+// new members, it kills new children of the keeper, which inherits the successors, until there are no more, or until
+// deadline. After more than mostGrowing such scans it also kills the owner's group. Any error comes from Record.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 }
 
 // strike records a child of the keeper that is no member yet, unless it is hidden, and kills it if it may be
-// signalled. An error is that of Record.
+// signalled. Any error comes from Record.
 func (k Killer) strike(h *tree, pid int) error {
 	e, err := process.Find(pid)
 	if err != nil || e.Hidden || e.Parent != h.keeper.PID || !h.adopt(e) {

@@ -17,12 +17,12 @@ type tree struct {
 	fileUID    int
 	owner      process.Key            // the owner of the lock, if it lives; else zero
 	users      map[int]bool           // the users of the recorded processes: a command may have switched its user
-	spared     map[int]bool           // pid 1, this process, its ancestors: if one is a member, none is signalled
+	spared     map[int]bool           // pid 1, this process, its ancestors: if one is a member, the job is not ended
 	inodes     map[process.Key]uint64 // pidfd inodes that the lock recorded; 0: not recorded
 	orphans    bool                   // the owner was dead at the start
 
-	// keeper is the subreaper that inherits the job's orphans. It is signalled last if it is the
-	// job's supervisor, and never if it is this process. Zero: there is none.
+	// keeper is the subreaper that inherits the job's orphans. It is signalled last if it is the job's
+	// supervisor, and never if it is this process. It is zero if there is none.
 	keeper process.Key
 
 	// A process that a member forks after a stage's signals gets those of the next stage, or KILL. It may be a
@@ -44,7 +44,7 @@ type tree struct {
 type member struct {
 	process.Handle
 	entry process.Entry
-	stage int   // the last stage whose signals it got, or was spared because it was forked after them
+	stage int   // the last stage whose signals it got, or skipped because it was forked after them
 	noted bool  // Killer.Record has recorded it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
@@ -98,9 +98,9 @@ func newTree(fileUID int) *tree {
 // find is a variable for a test in which a process ends after this call, and another one gets its pid.
 var find = process.Find
 
-// root adds a recorded process to the roots if it lives, and returns its key, or the zero key if it is dead. It
-// fails if it cannot tell, or if the process must not be signalled. It reads the process's data before it checks
-// that the process lives: after the check, another process may get the pid, and the data would be that one's.
+// root adds a recorded process to the roots if it lives, and returns its key, or the zero key if it is dead.
+// root fails if it cannot tell which, or if the process must not be signalled. It reads the process's data
+// before it checks that the process lives: after the check, the pid and the data may be another process's.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -212,7 +212,7 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 }
 
 // keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to release
-// the lock. If it were killed meanwhile, the shell that started it would report that in cron's mail.
+// the lock. If it were killed earlier, the shell that started it would report the kill in cron's mail.
 const keeperGrace = time.Second
 
 func (h *tree) noteLonely(lonely bool) {
@@ -230,7 +230,7 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 // graced reports whether only the keeper is left, but for less than keeperGrace.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
-// keeperIsDue reports whether the keeper should have got KILL by now and did not. On a busy machine one scan may take
+// keeperIsDue reports whether the keeper should have got KILL by now but has not. On a busy machine one scan may take
 // longer than keeperGrace and the last stage together.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]

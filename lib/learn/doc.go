@@ -1,6 +1,6 @@
-// Package learn decides an atom's limits from its past runs: a state that each run changes, and the
-// limits that follow from it. It reads no clock and no files. The state is kept in the last lock, as
-// lines that people can read. The figures below come from the simulator (test/sim).
+// Package learn computes an atom's limits from its past runs: each run changes a state, and the
+// limits follow from the state. The package reads no clock and no files. The state is kept in the
+// last lock, as lines that people can read. The figures below come from the simulator (test/sim).
 //
 // # ExpireAfter
 //
@@ -13,12 +13,12 @@
 //   - the longest of the last one to two thousand successes counts too, because a mean does not show
 //     one long run in 168 (a weekly one of an hourly job). It also bounds the deviation, which is
 //     large for a while after a sudden change;
-//   - if runs are ended by force now and then, they are first taken for healthy runs of a new
-//     length: the limit is doubled and stays so, up to three times. If no success has taken longer
-//     than the shortest of them by then, they are taken for hangs: the limit returns to its value
-//     without doublings, until 1,000 successes have passed without an end by force;
-//   - ends by force without a success between them double the limit each time. So it adapts to a
-//     machine that has become slow.
+//   - runs that are ended by force now and then are first taken for healthy runs of a new length:
+//     each of the first three doubles the limit, which stays doubled. If no success has then taken
+//     longer than the shortest of these runs, they are taken for hangs: the limit returns to its
+//     value without doublings, until 1,000 successes have passed without an end by force;
+//   - ends by force without a success between them double the limit each time. So the limit adapts
+//     to a machine that has become slow.
 //
 // There is no limit before five runs have succeeded, and none is below 10 minutes: five runs of a job
 // that takes a second show little. A limit ends only a job that was idle for a whole watch (lib/idle),

@@ -103,11 +103,11 @@ func (s State) estimate() time.Duration {
 	return max(s.usual(), s.rare())
 }
 
-// Typical is how long a run takes: the geometric mean, after 32 runs with more weight on newer ones; 0: no runs.
+// Typical is how long a run takes: the geometric mean, after 32 runs with more weight on newer ones; 0 without runs.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
-// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened, but
-// that raises the result to Prior at most, which is a guess too.
+// usual is a time that few runs exceed. After few runs the deviation is uncertain, so usual widens it.
+// The widening raises the result to Prior at most, which is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
 	return max(s.wide(), min(guess, Prior))

@@ -13,7 +13,7 @@ const (
 
 	tries     = 3    // at most this many doublings are kept for runs that are ended now and then
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
-	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
+	mostInRow = 64   // at most this many ends by force in a row are counted: their doublings exceed any limit
 
 	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
 	// one each spamEvery, which is more often than cron starts jobs. With fewer than half as many it is halved.
@@ -22,7 +22,7 @@ const (
 	stretches = 4 // doublings of IfElapsed at most
 )
 
-// State is what was learned from the runs of one atom; zero: before any run. It is not for concurrent use.
+// State is what was learned from the runs of one atom. The zero State knows of no run. It is not for concurrent use.
 type State struct {
 	Runs int // successes so far
 
@@ -92,7 +92,7 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from how many requests came too soon between two runs.
+// Asked learns from the number of requests that came too soon between two runs.
 func (s *State) Asked(tooSoon int) {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -12,10 +12,10 @@ import (
 	"adlock/lib/policy"
 )
 
-// Clear removes the found lock of an atom or a slot, and the slots of that acquisition. It stamps nothing. It
-// refuses (fault.NotPermitted) while the owner's last heartbeat seems younger than its lease, unless the owner
-// is proved dead. It first watches a silent owner for the owner's lease, as a newcomer does. A lock without a record is
-// refused for its first minute. fault.Usage: nothing is locked; fault.Denied: the lock changed hands.
+// Clear removes the found lock of an atom or a slot, and the slots of that acquisition. It stamps nothing. It refuses
+// (fault.NotPermitted) while the owner's last heartbeat seems younger than its lease, unless the owner is proved dead.
+// It first watches a silent owner for the owner's lease, as a newcomer does. A lock without a record is refused for
+// its first minute. Clear returns fault.Usage if nothing is locked, and fault.Denied if the lock changed hands.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.confirm(name, found)
@@ -50,7 +50,7 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 }
 
 // confirm returns a newer view of the owner in found, or found itself if that owner has gone. If the clocks
-// show that the owner may be dead, it first watches for as long as the owner's lease, to be certain.
+// show that the owner may be dead, confirm first watches for as long as the owner's lease, to be certain.
 func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
@@ -58,7 +58,7 @@ func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, erro
 		cancel()
 		switch {
 		case err != nil || !seen.Held || seen.Owner.Token != found.Record.Token:
-			return found, err // another owner, or gone: remove reports it
+			return found, err // the lock has another owner, or is gone: remove reports that
 		case seen.Lapsed || !seen.Silent:
 			view := l.viewOf(&seen)
 			return &view, nil
@@ -71,8 +71,8 @@ func (l *Locker) remove(name atom.Name, token string) error {
 	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
 }
 
-// once calls giveUp, and a second time if the store does not answer and the context is not done. If the second
-// call returns ErrGone, the first has succeeded, and once returns nil.
+// once calls giveUp, and calls it again if the store does not answer and the context is not done. If the
+// second call returns ErrGone, the first has succeeded, and once returns nil.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
 	err := l.try(until, giveUp)
 	if fault.KindOf(err) != fault.Unavailable || until.Err() != nil {

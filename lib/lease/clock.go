@@ -8,8 +8,8 @@ import (
 	"adlock/lib/record"
 )
 
-// completes sets the times of a run that completes now. All are by one clock: the clocks of machines differ,
-// but the differences between the times of one last lock are right even if its clock is wrong.
+// completes sets the times of a run that completes now. All the times are by one clock: the clocks of machines differ,
+// but the differences between the times of one last lock are right even if that one clock is wrong.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {
@@ -25,8 +25,8 @@ func (l *Last) MoveTo(completed time.Time) {
 	l.Completed = completed
 }
 
-// moved returns the last lock with its times by this machine's clock, which shows now, as they are compared with
-// a pass clock, which comes from that clock too. A zero Completed stays zero. A store's clock may count whole
+// moved returns the last lock with its times by this machine's clock, which shows now: they are compared with a pass
+// clock, which is read from this machine's clock too. A zero Completed stays zero. A store's clock may count whole
 // seconds, so a run that has just completed may seem to lie a little in the future: it then counts as completed now.
 func (seen *Snapshot) moved(now time.Time) record.Last {
 	last, ago := seen.Last, seen.Now.Sub(seen.Last.Completed)

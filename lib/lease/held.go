@@ -21,7 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place of this process. It renews the lease, and ends the job if that fails or a newcomer asks it to.
+// heldLease is a place of this process. It renews the lease, and ends the job if it cannot, or if a newcomer asks.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
 // renewed; after 2/3 the job is ended, with pauses of 1/15 between the signals; after 5/6 the watchdog ends
@@ -59,8 +59,8 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place, behind others only if queue is true, and begins to renew its lease; it returns nil
-// if Store.Enter makes no place. If the atom is likely to be won at once, the watchdog starts meanwhile.
+// enter takes a place, behind others only if queue is true, and begins to renew its lease. It returns nil if
+// Store.Enter makes no place. If the atom is likely to be won at once, enter starts the watchdog first.
 func (l *Locker) enter(r *locker.Request, record Record, queue, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), after: time.After}
 	if likely {
@@ -89,7 +89,7 @@ func (t *heldLease) acquired() locker.Outcome {
 
 // begin lets the job begin; watch is how long a job must be idle before a learned limit ends it. If a third of the
 // lease is over, begin first renews it: if this process stood still, the lease may be nearly over, and the
-// watchdog would end the owner at once. ErrGone: the place is lost, or Locker.Context is done.
+// watchdog would end the owner at once. begin returns ErrGone if the place is lost or Locker.Context is done.
 func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {
 		if err := t.renew(); err != nil {
@@ -120,7 +120,7 @@ func (t *heldLease) startWatchdog() {
 	}
 }
 
-// watchdogReady waits until the watchdog is there, and starts another if it was killed while it started.
+// watchdogReady waits until the watchdog is there, and starts another if the first was killed while it started.
 func (t *heldLease) watchdogReady() error {
 	if err := t.watchdog.Ready(); err != nil || t.watchdog.IsThere() {
 		return err
@@ -159,7 +159,7 @@ func (t *heldLease) refresh() {
 	}
 }
 
-// dueIn returns the time until that many sixths of the lease have passed; 0: they have passed.
+// dueIn returns the time until that many sixths of the lease have passed; 0 if they have.
 func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
@@ -183,7 +183,7 @@ func (t *heldLease) renew() error {
 		return err
 	}
 	for _, slot := range t.slotted() {
-		// Losing a slot lets one more job of the program run: no reason to end this one.
+		// Losing a slot only lets one more job of the program run: that is no reason to end this one.
 		_ = slot.Renew(ctx)
 	}
 	t.renewed.Store(int64(sent))
@@ -223,8 +223,8 @@ func (t *heldLease) lost(released error) error {
 	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
 }
 
-// askEnd asks for the job's end, as soon as the job has begun. If this place is lost before, the
-// request is dropped: it does not concern a job under a later place.
+// askEnd asks for the job's end, as soon as the job has begun. If this place is lost before that,
+// the request is dropped: it does not concern a job under a later place.
 func (t *heldLease) askEnd(pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -376,7 +376,7 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 }
 
 // abandon gives up a place for which no job will run: why is the error, or nil after a denial. If the store does not
-// answer, the place is free when its lease runs out. If why says so already, abandon waits only a second.
+// answer, the place is free when its lease runs out. If why reports that already, abandon waits only a second.
 func (t *heldLease) abandon(why error) {
 	most := t.most
 	if fault.KindOf(why) == fault.Unavailable {

@@ -62,8 +62,8 @@ func (l *Last) keep(before Last) {
 	l.Memory = kept
 }
 
-// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses (fault.Denied)
-// while another process holds it or is in its queue: that process would write back what it has read.
+// Forget deletes what the atom NAME has learned, and holds the atom while it does so. It refuses (fault.Denied) while
+// another process holds the atom or is in its queue: that process would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *Locker) Forget(name atom.Name) error {
 		return fault.New(fault.Denied, object, "has changed hands meanwhile")
 	}
 	if err != nil {
-		_ = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, nil) }) // else its lease runs out
+		_ = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, nil) }) // if it fails, its lease runs out
 	}
 	return err
 }

@@ -29,7 +29,7 @@ type Locker struct {
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. nil: never done.
+	// Context, once done, ends the wait for an atom, and a held lease is no longer renewed. A nil Context is never done.
 	Context context.Context
 
 	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
@@ -37,7 +37,7 @@ type Locker struct {
 	Ancestor func(pid int) bool
 
 	// Waits is called before each wait, with the outcome that denies the atom for now. It is not called if the store
-	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. nil: no call.
+	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. It may be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
@@ -144,8 +144,8 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ask puts one question to the store. If there is no answer and this process stood still meanwhile, it asks
-// once more: the time for the answer may have passed without the store being silent.
+// ask puts one question to the store. If no answer came and this process stood still while it waited, ask
+// puts the question once more: the time for the answer may have passed although the store was not silent.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
 	began := process.Boottime()
 	err := l.try(within, question)
@@ -161,8 +161,8 @@ func (l *Locker) try(within context.Context, question func(context.Context) erro
 	return question(ctx)
 }
 
-// nap returns how long to wait before the next attempt if no queue wakes the newcomer: it waits for a slot,
-// for IfElapsed, for the end of a pause, or for the store.
+// nap returns how long to wait before the next attempt if no queue wakes the newcomer, which waits for a
+// slot, for IfElapsed, for the end of a pause, or for the store.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
 	if o.Verdict == locker.Paused {
@@ -174,9 +174,9 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled logs that a signal (its name without SIG) ended the newcomer, which had waited that long. It gives up
-// the newcomer's place and slots: otherwise the waiters behind would wait until the lease has run out. It waits
-// at most a second for the store. Any goroutine may call it.
+// Cancelled logs that a signal (its name without SIG) ended the newcomer, and how long it had waited. Cancelled
+// gives up the newcomer's place and slots: otherwise the waiters behind would wait until the lease has run out.
+// It waits at most a second for the store. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -193,7 +193,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	<-ctx.Done()
 }
 
-// attempt tries to acquire the atom. If its first look denies the atom, it enters a place only to wait for a busy one.
+// attempt tries to acquire the atom. If its first look denies the atom, it enters a place only to wait for a busy atom.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {
@@ -212,7 +212,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 // denies the atom, reads the atom's locks in the store. silent is true if the owner in the way may be dead.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
-		entries, _, _ := l.List() // without an answer of the store no job is known
+		entries, _, _ := l.List() // if the store does not answer, no job is known
 		v.Pause.Inside = locker.InsideJob(entries)
 	}
 	if err != nil || v.Pause.Denies() {
@@ -391,7 +391,7 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 }
 
 // Release stamps the last lock (not with r.NoStamp) and releases the atom, and retries while the lease lasts.
-// fault.Denied (lost): the lease was lost; fault.Unavailable: the store does not answer.
+// It returns fault.Denied (lost) if the lease was lost, and fault.Unavailable if the store does not answer.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {

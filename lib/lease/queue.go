@@ -30,7 +30,7 @@ type request struct {
 	due   bool          // this newcomer may have to report the end of that owner (report)
 }
 
-// stand waits until the place owns the atom, or is denied it. ErrGone: the place was lost, or Locker.Context is done.
+// stand waits until the place owns the atom or is denied it; ErrGone if the place was lost or Locker.Context is done.
 func (q *queue) stand() (locker.Outcome, error) {
 	outcome, err := q.advance()
 	if err != nil && q.held.ctx.Err() != nil {
@@ -80,8 +80,8 @@ func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive puts the earlier last lock back into v if the present one must not deny this newcomer the atom, as it was
-// stamped by an owner that the newcomer asked to make way, or by the newcomer itself for a dead owner.
+// forgive puts the earlier last lock back into v if the present one was stamped by an owner that this newcomer
+// asked to make way, or by this newcomer for a dead owner: that stamp must not deny the newcomer the atom.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
@@ -89,8 +89,8 @@ func (q *queue) forgive(v *locker.View) {
 }
 
 // won starts the watchdog for a place that is first now. If the record says that the place waits, won writes into
-// it that the place owns the atom from now on. The job waits for that write in a store without a queue, or if it has
-// an IfElapsed: if such a job crashes, its record must show that it ran.
+// the record that the place owns the atom from now on. The job waits for that write in a store without a queue, or
+// if the job has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -122,9 +122,9 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// report reports that an owner has made way, or was dead. Of several newcomers, one reports it. For a dead
-// owner, even one that was asked to make way, it is the newcomer that has stamped for the owner. For an owner
-// that made way, it is the newcomer that asked first or, in a store without a queue, the next owner.
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for a dead
+// owner, even one that was asked to make way, the newcomer that has stamped for the owner; for an owner that
+// made way, the newcomer that asked first or, in a store without a queue, the next owner.
 func (q *queue) report() {
 	a := q.asked
 	switch {
@@ -142,14 +142,14 @@ func (q *queue) report() {
 	}
 }
 
-// isNext reports whether this place is first, and since the owner was asked no other run has completed.
+// isNext reports whether this place is first, and no other run has completed since the owner was asked.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
-// expire asks an expired owner to end its job. If the owner has neither ended it nor lost its lease in time,
-// or has recorded that it cannot, expire returns the outcome Stuck with its error.
+// expire asks an expired owner to end its job. If the owner has neither ended its job nor lost its lease in
+// time, or has recorded that it cannot end the job, expire returns the outcome Stuck with its error.
 func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
@@ -252,8 +252,8 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 	return max(most, time.Millisecond)
 }
 
-// outlast pauses and returns nil if err is passing trouble with the store and the newcomer may wait longer.
-// Otherwise it returns err, or ErrGone if the place is lost or Locker.Context is done.
+// outlast pauses and returns nil if err is transient trouble with the store and the newcomer may wait
+// longer. Otherwise it returns err, or ErrGone if the place is lost or Locker.Context is done.
 func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone

@@ -30,9 +30,9 @@ import (
 
 const DefaultLease = 15 * time.Second // how long an owner may send no heartbeat if no other length is set
 
-// Store keeps the locks of atoms. A value is used for one atom and its slot at a time, or to list all. A store
-// that offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more
-// methods: IsSlow (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
+// Store keeps the locks of atoms. One Store is used for one atom and its slot at a time, or to list all. A store that
+// offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more methods: IsSlow
+// (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
 type Store interface {
 	// Look reads both locks of an atom for a newcomer that wants to be a reader (shared) or a writer: only
 	// writers are in a reader's way. It changes neither lock, but may mark a lock without a record as seen.
@@ -48,8 +48,8 @@ type Store interface {
 	// List reads every atom and slot of the store. It changes no lock, but may mark some as Look does.
 	List(ctx context.Context) ([]Listed, error)
 
-	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
-	// means a place without a record. ErrGone if the lock is already gone.
+	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token "" means
+	// a place without a record. It returns ErrGone if the lock is already gone.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
 	// String returns the store's address without a password, for messages.
@@ -69,7 +69,7 @@ type Place interface {
 	// queue is the owner, even while its record still says that it waits.
 	InLine() bool
 
-	// Note replaces the place's record. ErrGone if the place is lost.
+	// Note replaces the place's record. It returns ErrGone if the place is lost.
 	Note(ctx context.Context, record Record) error
 
 	// Await returns when Look may find a change: the place in front has gone or is dead, a polling store's
@@ -77,21 +77,21 @@ type Place interface {
 	// calls next, perhaps several times; a polling store never does.
 	Await(ctx context.Context, next func()) error
 
-	// Ask asks the owner with this token to end its job, with pause between the signals. False: another newcomer
-	// has asked before, or the owner has gone. Several can get true without a queue, or if a question is sent twice.
+	// Ask asks the owner with this token to end its job, with pause between the signals. It returns true for the newcomer
+	// that asks first, if the owner is there. Several are first without a queue, or if a question is sent twice.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
 	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It returns an error
 	// once ctx is done or the store fails, and in a store with a queue ErrGone once the place is lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the place in front of this one, of a dead owner or without a record (on FTP, the next owner
-	// removes it), and writes stamp as the last lock, if it is not nil. An owner that has sent a heartbeat since
-	// the last Look stays. Of several newcomers, one stamps: now, or in the Look by which it acquires the atom.
+	// Pass removes the place in front, which has a dead owner or no record (on FTP, the next owner removes it),
+	// and writes stamp, if not nil, as the last lock. The place stays if its owner has sent a heartbeat since
+	// the last Look. Of several newcomers, one stamps: now, or in the Look by which it acquires the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
-	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least
-	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue, Renew does nothing for a waiter.
+	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least Lease from
+	// the call of Renew. It returns ErrGone if the place is lost. Without a queue, Renew does nothing for a waiter.
 	Renew(ctx context.Context) error
 
 	// Fence returns the fencing token: a number that grows from each owner of the atom to the next.
@@ -105,7 +105,7 @@ type Place interface {
 	DisclaimTick(ctx context.Context, tick policy.Tick) error
 
 	// Leave gives the place up and, if stamp is not nil, writes the last lock: in the same step or, on FTP, in
-	// an earlier one. ErrGone: the place was lost before, and this call stamps nothing.
+	// an earlier one. It returns ErrGone, and stamps nothing, if the place was lost before.
 	Leave(ctx context.Context, stamp *Last) error
 }
 

@@ -13,7 +13,7 @@ import (
 // result in the record. A newcomer on another machine cannot see the job: it asks for the end of a job past a
 // learned limit only if the record says that the job is idle. length is how long the job has to be idle.
 //
-// If the job works again, a newcomer may still end it until the next watch finds that: the last watch counts.
+// If the job works again, a newcomer may still end it until the next watch sees it work: the last watch counts.
 func (t *heldLease) watch(length time.Duration) {
 	if !t.pause(t.record.ExpireAfter) {
 		return

@@ -102,7 +102,7 @@ func subjects(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// alert returns why a server has ended the handshake (RFC 8446, 6.2); crypto/tls gives only its text.
+// alert returns why a server has ended the handshake (RFC 8446, 6.2); crypto/tls gives only the alert's text.
 func alert(text string) string {
 	text = strings.TrimPrefix(text, "tls: ")
 	if strings.Contains(text, "certificate") || text == "unknown certificate authority" {

@@ -62,8 +62,8 @@ func TooLong(text string) bool {
 	return ok && d == Never
 }
 
-// InMinutes adds the unit m to a number without a unit, as in the 1997 paper: for IfElapsed and
-// ExpireAfter in the library's arguments and in variables.
+// InMinutes adds the unit m to a number without a unit, as in the 1997 paper. It is for IfElapsed
+// and ExpireAfter in the library's arguments and in variables.
 func InMinutes(text string) string {
 	if LacksUnit(text) {
 		return text + "m"

@@ -23,7 +23,7 @@ type invocation struct {
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
 
-	isShared bool // flock admits others that share the lock
+	isShared bool // flock takes a shared lock
 
 	words   []string // the options of `adlock run` with their values, as far as they are known
 	partial bool     // there are other words, which are known only when the line runs
@@ -116,7 +116,7 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 		return ""
 	}
 	var err error
-	if v.partial && getenv != nil { // the unknown words may contradict or complete the variables, but make no bad value good
+	if v.partial && getenv != nil { // unknown words may complete or contradict the variables, but correct no bad value
 		_, err = config.Origins{}.ParseIn(getenv, c.Options, nil)
 		getenv = nil
 	}

@@ -288,7 +288,7 @@ func (j *job) apart(v *invocation) {
 }
 
 // option returns the value of an option by its name: its word in the call, or else its variable in the line or
-// the crontab; nil: not set, or a switch in the call.
+// the crontab. It is nil if none is set, or for a switch in the call.
 func (j *job) option(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word
@@ -301,7 +301,7 @@ func (j *job) option(v *invocation, name string) *syntax.Word {
 	return nil
 }
 
-// own returns the word of an option, or its variable's value in the line; nil: not set, or a switch in the call.
+// own returns the word of an option, or its variable's value in the line; nil if not set, or for a switch in the call.
 func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
 		return v.options[name]
@@ -391,8 +391,8 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked reports that behind runs without the lock of locked, though it may seem otherwise. It passes over
-// one of tellers (echo, mail, rm), which seldom needs the lock, and a command with a lock of its own.
+// unlocked reports that behind runs without the lock of locked, though it may seem otherwise. It skips a
+// command in tellers (echo, mail, rm), which seldom needs the lock, and a command with its own lock.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {

@@ -82,7 +82,7 @@ func (j *job) noAdlock(words []*syntax.Word) {
 	}
 }
 
-// isOn reports whether a directory of a PATH, which may be the user's own, has a file of that name for the job's user.
+// isOn reports whether the job's user sees a file of that name in a directory of a PATH, which may be that user's own.
 func (j *job) isOn(search, name string) bool {
 	return slices.ContainsFunc(filepath.SplitList(search), func(dir string) bool {
 		return path.IsAbs(dir) && !j.Missing(j.runsAs(), path.Join(dir, name))

@@ -37,7 +37,7 @@ type Checker struct {
 	CronPath   string          // PATH in a crontab that does not set it
 	Shell      string          // the path of adlock's own shell for crontabs; "": it is not installed
 
-	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL. nil: not checked.
+	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL. Both may be nil.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
@@ -54,7 +54,7 @@ type Checker struct {
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 
-	// Longest returns how long the longest successful run of the user's ("": unknown) atom took; 0: none is known.
+	// Longest returns how long the longest successful run of the user's ("": unknown) atom took; 0 if none is known.
 	Longest func(user string, a atom.Atom) time.Duration
 
 	locked map[string]taken // locks of the crontabs that were checked
@@ -86,7 +86,7 @@ var errNone = errors.New("is no crontab")
 // Most is how many bytes a text may have: more than any crontab that a person has written.
 const Most = 1 << 20
 
-// Check returns the mistakes in text, the crontab at path, by line, but none of a line with `adlock: ignore`.
+// Check returns the mistakes in text, the crontab at path, in line order, except those of lines with `adlock: ignore`.
 // A lock that two crontabs share is a mistake of the one checked later. The error says why text is no crontab.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	if c.locked == nil {

@@ -23,7 +23,7 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// Unexpanded returns what harm a variable does whose path only a shell would expand; "": none.
+// Unexpanded returns the harm done by a variable whose path only a shell would expand; "" if there is none.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]

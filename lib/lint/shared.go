@@ -100,7 +100,7 @@ func (j *job) share(key string, t taken, cure string) {
 	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped", cure)
 }
 
-// homeOf returns a HOME that moves the lock directory; "": none, as for root, whose directory is in no home.
+// homeOf returns a HOME that moves the lock directory; "" if there is none, as for root, whose directory is in no home.
 func homeOf(user string, known func(name string) string) string {
 	if user == "root" {
 		return ""

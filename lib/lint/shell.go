@@ -66,7 +66,7 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike returns a command in s whose output changes from run to run, such as date(1) for the current time; "": none.
+// unlike returns a command in s whose output changes from run to run, such as date(1) for the current time; "" if none.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {

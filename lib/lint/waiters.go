@@ -11,7 +11,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// crowded is a period: jobs that start this often or more, and wait without end, soon pile up if one of them hangs.
+// crowded is the longest period at which jobs that wait without end soon pile up if one of them hangs.
 const crowded = 5 * time.Minute
 
 func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Shortest <= crowded }

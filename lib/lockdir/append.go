@@ -21,7 +21,7 @@ type unwrittenError struct{ Err error }
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob ends the job of the lock in v. It records each member before it signals it, or fails with an
+// endJob ends the job of the lock in v. It records each member before signalling that member, or fails with an
 // unwrittenError. So if this process is killed, the next newcomer reads in the lock which processes may live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
@@ -52,10 +52,10 @@ type ending struct {
 	begun   bool // members are recorded, and may have been signalled
 }
 
-// record adds fresh members of the job, and those found before, to every lock and slot of its owner and to
-// the locks of the members (protocol.md, 5). Before the first signal, a member's lock gets only the members of
-// its own job. After it, a child that has lost its parent may no longer be found as a part of the member's job:
-// from then on, a lock that already records members gets all fresh ones, and any other lock gets all members.
+// record adds fresh members of the job, and those found before, to every lock and slot of its owner and to the locks of
+// the members (protocol.md, 5). Before the first signal, a member's lock gets only the members of its own job. After
+// that signal, a child that has lost its parent may no longer be found as a part of the member's job: from then on, a
+// lock that already records members gets all fresh ones, and any other lock gets all members.
 //
 // If a lock is guarded by another process or cannot be written, the error is an unwrittenError. Before the
 // first signal, record then removes what it has added: members in a lock mean that an ending has begun.
@@ -99,8 +99,8 @@ func (e *ending) record(fresh []process.Identity) error {
 	return &unwrittenError{err}
 }
 
-// independent returns the lock of a living process that counts as a member only because it runs the program
-// image of the dead owner: the two may be subshells that a third process has forked. nil: there is none.
+// independent returns the lock of a living process that counts as a member only because it runs the program image of
+// the dead owner: the two may be subshells that a third process has forked. It returns nil if there is none.
 func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	owner := e.active.Record.Owner
 	if owner.Image == 0 || owner.Life() != process.Dead {
@@ -124,14 +124,14 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 	})
 }
 
-// RecordCommand records the command that the owner has started, in the owner's lock and slots. So the command
-// holds the atom if the owner is killed, even outside the owner's process group. locker.ErrGuarded: try again.
+// RecordCommand records the command that the owner has started, in the owner's lock and slots. So the command holds the
+// atom if the owner is killed, even outside the owner's process group. On locker.ErrGuarded, try again.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers records the members of a job before its own supervisor signals them. locker.ErrGuarded: try
-// again, as a newcomer is ending the job and records them itself, or another process guards one of the locks.
+// RecordMembers records the members of a job before its own supervisor signals them. On locker.ErrGuarded, try again: a
+// newcomer is ending the job and records them itself, or another process guards one of the locks.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -187,7 +187,7 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded reports whether the process that guards the lock is ending the owner, rather than only checking it.
+// isEnded reports whether the process that guards the lock is ending the owner, rather than only checking the lock.
 func (l *Locker) isEnded(r *locker.ReleaseRequest, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true

@@ -16,7 +16,7 @@ import (
 // before this acquisition is logged, as the log entry would end that count.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	lesson := l.LessonOfAsking(r, time.Time{})
-	if known := r.Learned; known.Heed(lesson) { // else there is nothing new to write
+	if known := r.Learned; known.Heed(lesson) { // otherwise there is nothing new to write
 		r.Resolve(l.learn(name, own, lesson))
 	}
 }
@@ -47,12 +47,12 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (
 }
 
 // Forget deletes what the atom NAME has learned; fs.ErrNotExist if there is no such atom. A running job
-// goes on, and the atom learns from it again when it ends.
+// goes on, and the atom learns from that job again when it ends.
 func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
 
-// Pause sets the pause of the atom NAME; the zero value ends it. fs.ErrNotExist if there is no such atom.
+// Pause sets the pause of the atom NAME, or ends it if p is zero. It returns fs.ErrNotExist if there is no such atom.
 func (l *Locker) Pause(name atom.Name, p record.Pause) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Pause = p })
 }

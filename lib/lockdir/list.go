@@ -104,7 +104,7 @@ func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 		entry.Completed, entry.Memory, entry.Pause = last.Completed, last.Memory, last.Memory.Pause.Policy()
 		entry.Last = locker.LastView(last, entry.Holder().Record.FromStart, locker.Moment{Real: time.Now()})
 	} else if !errors.Is(err, fs.ErrNotExist) || entry.Err == nil && !entry.Holder().Active.Held {
-		entry.Err = err // if it is missing, the atom was removed meanwhile
+		entry.Err = err // if the last lock is missing, the atom has just been removed
 	}
 }
 

@@ -99,9 +99,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn acquires the guard of the lock that is to be released. A newcomer that keeps it for longer than a
-// check takes is ending the owner, or is stopped. A helper that releases for a script belongs to the job:
-// once it gets a signal too (signalled), it stops waiting.
+// guardOwn acquires the guard of the lock that is to be released. A newcomer that keeps the guard for longer
+// than a check takes is ending the owner, or is stopped. A helper that releases for a script belongs to the
+// job: once it gets a signal too (signalled), it stops waiting.
 func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -144,7 +144,7 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run was asked for. That becomes the start in the last lock if IfElapsed counts
+// rememberStart records when the run was asked for. That time becomes the start in the last lock if IfElapsed counts
 // from the start (FromStart), or if the last lock already has one. After a run of --replace it also becomes the newest
 // start, which denies the atom to earlier requests. A damaged last lock is made anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
@@ -170,7 +170,7 @@ func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && last.Damaged:
 		last.Memory, err = fresh, nil
-	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite found it damaged
+	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite found last damaged
 		last.Memory.Atom, last.Damaged = fresh.Atom, true
 	}
 	return last, err
@@ -193,7 +193,7 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 }
 
 // Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots, without a
-// stamp. It refuses (77) while a process of the job is known to live; it only reports those that the mark alone shows.
+// stamp. It refuses (77) while a process of the job is known to live; it only reports one that the mark alone shows.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
@@ -298,9 +298,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return err == nil && len(readers) == 0, err
 }
 
-// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job. It
-// first waits for the guard, for as long as an ending takes. With leave the lock stays for the next newcomer;
-// otherwise Stop stamps the last lock, and removes the lock and its slots. fs.ErrNotExist: the job has already ended.
+// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job. It first
+// waits for the guard, for as long as an ending takes. With leave the lock stays for the next newcomer; otherwise Stop
+// stamps the last lock, and removes the lock and its slots. It returns fs.ErrNotExist if the job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

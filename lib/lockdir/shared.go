@@ -65,7 +65,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders clears the dead ones among two random readers, as a writer, which clears them all, may never come.
+// clearDeadReaders checks two random readers, and clears the dead: a writer, which clears them all, may never come.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)
@@ -93,8 +93,8 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader it
-// stamps the last lock; ended reports that. Acquired: the lock is out of the way. The caller holds the active lock.
+// clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader
+// (ended) it stamps the last lock. The verdict is Acquired if the lock is gone. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (ended bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -146,7 +146,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return ended, outcome, err
 }
 
-// lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist: gone. The caller closes the view.
+// lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist if gone. The caller closes the view.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -90,8 +90,8 @@ func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	return slots, err
 }
 
-// slotsOf opens the slots that the lock's owner holds, each under its guard; none if the lock uses no slot. The
-// caller closes them, also after an error. ErrGuarded: another process has kept the guard of a slot for too long.
+// slotsOf opens the slots that the lock's owner holds, each under its guard; none if the lock uses no slot. The caller
+// closes them, also after an error. The error is ErrGuarded if another process has kept a slot's guard for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	if own.Slots == 0 {
 		return nil, nil
@@ -130,7 +130,7 @@ func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
 // run, unless the newcomer is itself an `adlock run`.
 func isSupervisors(r *locker.Request, slot *lockfile.Active) bool {
 	parent, err := process.ParentOf(r.Owner.PID)
-	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // unknown: take a slot
+	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // if the parent is unknown, take a slot
 }
 
 func (l *Locker) slotOf(own record.Record, slot atom.Name) (*lockfile.Active, error) {
@@ -204,7 +204,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 }
 
 // trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
-// lockfile.GuardedError: another process guards that slot, which this newcomer could take.
+// The error is a lockfile.GuardedError if another process guards that slot and this newcomer could take it.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -250,7 +250,7 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 }
 
 // hasRoom reports whether other owners hold fewer slots than the request allows, and adds these owners to the
-// outcome full. own is the number of the newcomer's slot; 0: it shares one.
+// outcome full. own is the number of the newcomer's slot, or 0 if it shares one.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -303,7 +303,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, and still so once guarded. errTaken: it is not. ErrLost: retry.
+// reclaimSlot replaces the n-th slot if it is free, and still is once guarded; otherwise errTaken, or ErrLost to retry.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -323,7 +323,7 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	if err := l.slotIsFree(r, &v, full); err != nil {
 		return err
 	}
-	if v.Active.Empty { // left by a crash of the machine
+	if v.Active.Empty { // a crash of the machine leaves such a slot
 		l.SayEmptied(r, &v.View, v.active.Path())
 	}
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
@@ -357,8 +357,8 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found it guarded and
-// left it. It returns false if the owner is dead or another recorded process may live. It is true only under the guard.
+// slotIsUnused reports whether no lock of its owner uses the slot, which a release or denial found guarded and left.
+// It returns false if the owner is dead or a recorded process may live. The answer is certain only under the guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

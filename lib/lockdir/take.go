@@ -43,7 +43,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// attempt tries once to take the atom (figure 3 of the paper). errAgain: the lock has changed; try again.
+// attempt tries once to take the atom (figure 3 of the paper). If the lock has changed, it returns errAgain.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name, p := r.Atom.Name(), first
 	if w.Began {
@@ -269,7 +269,7 @@ func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) 
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
 	}
-	if v.active.Content != record.Empty { // its creator has filled it meanwhile
+	if v.active.Content != record.Empty { // its creator has just filled it
 		return guarded(r, v)
 	}
 	if err := v.active.Remove(); err != nil {

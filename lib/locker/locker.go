@@ -29,15 +29,15 @@ type Locker interface {
 	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue logs and tells the hook that this process's run is overdue, if it is. Call it again at age next.
+	// OwnOverdue logs, and notifies the hook, that this process's run is overdue, if it is. Call it again at age next.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins. In a store the newcomer leaves the queue.
 	Cancelled(r *Request, signal string, waited time.Duration)
 }
 
-// JobRecorder is a Locker whose locks name the processes of the job. A store's do not: a lease runs out after its
-// owner's death, and no newcomer ends the job.
+// JobRecorder is a Locker whose locks name the processes of the job. Those of a store do not: a lease runs out
+// after its owner's death, and no newcomer ends the job.
 type JobRecorder interface {
 	// RecordCommand records the command that the owner of an acquisition has started. RecordMembers records the members
 	// of its job, before its own supervisor signals them. RecordRest records the daemons that the command left behind.

@@ -121,7 +121,7 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf returns the event by which a newcomer, or adlock stop, began to end the acquisition; false: none.
+// EndingOf returns the event by which a newcomer, or adlock stop, began to end the acquisition; false if there is none.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token && e.PID != own.Owner.PID {
@@ -192,7 +192,7 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	}
 	f, err := os.OpenFile(rec.Log.Dir+"/"+toldPauses, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return true // so the pause is reported again
+		return true // the pause is then reported again
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a FIFO would not end

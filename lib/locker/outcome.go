@@ -154,7 +154,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns the outcome if the owner in v cannot be ended, or its lock cannot be changed. The error has the cure.
+// Stuck returns the outcome if the owner in v cannot be ended, or its lock cannot be changed. The error names the cure.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)

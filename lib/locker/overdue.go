@@ -41,7 +41,7 @@ type Overdue struct {
 }
 
 // Overdue returns the owner of the lock in v if it is overdue, or if it cannot be checked and the lock is from a
-// backup; otherwise, and without a runlog, nil. The limits are the caller's, said is the explicit notice (0: none).
+// backup; nil otherwise, and without a runlog. limits are the caller's; said is the explicit notice (0: none).
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -219,7 +219,7 @@ func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	}
 }
 
-// TellOverdue logs and prints the overdue owner, and tells the hook unless the owner's own supervisor has.
+// TellOverdue logs and prints the overdue owner, and notifies the hook unless the owner's own supervisor has.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)
@@ -237,8 +237,8 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue logs and tells the hook that this process's run is overdue, if it is: without a newcomer, no other
-// process does so. It returns the age at which to call it again.
+// OwnOverdue logs, and notifies the hook, that this process's run is overdue, if it is: without a newcomer, no
+// other process does so. It returns the age at which to call it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	v := r.ownView(token, age, 0)
 	found := rec.Overdue(r.Limits, *v, r.Notice)

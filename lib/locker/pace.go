@@ -11,7 +11,7 @@ import (
 
 const paceRequests = 9
 
-// Pace returns how often the atom was asked for lately and how long it ran, from the end of the runlog; 0: unknown.
+// Pace returns how often the atom was asked for lately and how long it ran, from the end of the runlog; 0 if unknown.
 func (rec Recorder) Pace(a atom.Atom) policy.Pace {
 	var asked []time.Time // the newest first
 	var took []time.Duration

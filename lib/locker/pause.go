@@ -17,9 +17,9 @@ import (
 // PauseFile has the pause of the host, for maintenance. It is root's, of mode 0644. Tests change the path.
 var PauseFile = "/var/lib/adlock.pause"
 
-// HostPause returns the pause of the host. It is an error if a user other than root may write the file, or if
-// it cannot be read or parsed: as root may have intended a pause, the newcomer must neither run nor be denied
-// without a message. For a process that may not search the directory there is no pause.
+// HostPause returns the pause of the host. It returns an error if a user other than root may write the file,
+// or if the file cannot be read or parsed: as root may have intended a pause, the newcomer must neither run
+// nor be denied without a message. For a process that may not search the directory there is no pause.
 func HostPause() (policy.Pause, error) {
 	fd, err := sysfile.Open(PauseFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && !isPauseSeen() {

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes the actions of a locker to the runlog, and reports what a person should know (news.go). If
-// the runlog cannot be written, that is reported once, and changes nothing else.
+// Recorder writes the actions of a locker to the runlog, and reports what a person should know (news.go). A
+// runlog that cannot be written is reported once, and changes nothing else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
 	Hook *hook.Hook  // nil: no hook is started
@@ -72,7 +72,7 @@ func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	}
 }
 
-// Missing logs, and tells the hook, that the job's command cannot be run, and why. adlock exits with status.
+// Missing logs, and notifies the hook, that the job's command cannot be run, and why. status is adlock's exit status.
 func (rec Recorder) Missing(r *Request, status int, why error) {
 	e := r.event(runlog.Missing)
 	e.Status, e.Reason = runlog.Some(status), why.Error()
@@ -80,7 +80,7 @@ func (rec Recorder) Missing(r *Request, status int, why error) {
 	rec.tellHook(hook.Fail, e, "cannot be run: "+e.Reason)
 }
 
-// Acquired logs, and tells the hook, that the atom was taken, with the record own in its lock.
+// Acquired logs, and notifies the hook, that the atom was taken, with the record own in its lock.
 func (rec Recorder) Acquired(r *Request, own record.Record) {
 	e := r.event(runlog.Acquire)
 	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
@@ -255,8 +255,8 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released logs the end of the acquisition, tells the hook (not with Withdraw), and prints an ending by the owner's own
-// supervisor. failed is the error if the last lock or a slot could not be written; the caller prints it.
+// Released logs the end of the acquisition, notifies the hook (not with Withdraw), and prints an ending by the owner's
+// own supervisor. failed is the error if the last lock or a slot could not be written; the caller prints it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -274,7 +274,7 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost logs, and tells the hook, that the acquisition was lost before its release. found is the record of the
+// Lost logs, and notifies the hook, that the acquisition was lost before its release. found is the record of the
 // lock (object) that is there now, or of the lost acquisition. If neither is known, found is nil, and a is the atom.
 // The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
@@ -293,7 +293,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "": this one.
+// Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "" for this one.
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, os.Getpid())
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token

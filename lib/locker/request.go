@@ -29,11 +29,11 @@ type Request struct {
 	Supervised bool
 	Patience   time.Duration // see record.Record
 
-	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer
-	// asks for that, or because the lease is gone or cannot be renewed. If it is nil, the owner is not told.
+	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer asks for that,
+	// or because the lease is gone or cannot be renewed. If End is nil, no pause is sent.
 	End chan<- time.Duration
 
-	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any
+	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may run at once; 0: any
 	Now       time.Time // the pass clock; zero: read the clock
 	FromStart bool      // IfElapsed counts from the start of the last run
 	Tick      policy.Tick
@@ -47,7 +47,7 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
-	// Asker is a file from the process that asked. The newcomer stops waiting when it can be read or ends. May be nil.
+	// Asker is a file from the process that asked, or nil. The newcomer stops waiting when the file can be read or ends.
 	Asker *os.File
 
 	// Keep gets a function by which the newcomer leaves the queue once its run has ended: until then it keeps its
@@ -78,7 +78,7 @@ func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits are learned: these replace the ones in Limits once the last lock was read.
+// Auto says which limits are learned: these replace the ones in Limits once the last lock has been read.
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
@@ -153,8 +153,8 @@ func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
-// IsOlder reports whether the run was asked for before that of an owner whose lock has this record and age.
-// If both are of one boot and time namespace, the record's own times count, which are exact.
+// IsOlder reports whether the run was asked for before that of an owner whose lock has this record and age. If both are
+// of one boot and time namespace, the record's own times, which are exact, count instead of age.
 func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	now := process.Boottime()
 	if _, known := owner.Age(); known {
@@ -193,8 +193,8 @@ type ReleaseRequest struct {
 	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted, or the owner is dead and its lock may have been
-	// reclaimed. If the lock is gone or another owner's, it is not reported as lost.
+	// Again says that an earlier release may have been interrupted, or that the owner is dead and its lock
+	// may have been reclaimed. If the lock is gone or another owner's, it is not reported as lost.
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken
@@ -216,7 +216,7 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 }
 
 // OwnedBy returns the identity of the process pid if that is this process or an ancestor: the owner's
-// death must mean that the job is over. The error is fault.Untold if that process has died meanwhile.
+// death must mean that the job is over. The error is fault.Untold if that process has died.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

@@ -69,7 +69,7 @@ func (l *StatusLine) keep(done chan struct{}) {
 		case sig := <-signals:
 			l.Clear()
 			signal.Stop(signals)
-			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // for its default action, or another listener
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // for the signal's default action, or for another listener
 			return
 		}
 	}

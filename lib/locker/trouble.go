@@ -65,7 +65,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns how long the store has kept all jobs from running here with the status of e. due is true if the hook
-// is to be told: at first, after an hour, and each time age has doubled. A lock directory is due, and has no age.
+// is to be notified: at first, after an hour, and each time age has doubled. A lock directory is due, and has no age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
@@ -77,8 +77,8 @@ func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due 
 	return runlog.Some[time.Duration](0), true
 }
 
-// othersTold reports whether, less than a minute before e, the hook was told that this store failed with the
-// same status. Of the jobs that cron starts in one minute, only the first one starts the hook.
+// othersTold reports whether the hook was notified of the same failure of this store less than a minute
+// before e. Of the jobs that cron starts in one minute, only the first one starts the hook.
 func (rec Recorder) othersTold(e runlog.Event) bool {
 	own := false
 	for told := range rec.toldAway(e) {
@@ -91,7 +91,7 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 }
 
 // toldAway yields the failures of this store since its last answer, the newest first: only those that have the status
-// of e and of which the hook was told. (An event of which the hook was not told has no age.)
+// of e and of which the hook was notified. (An event without a notification has no age.)
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Waiting has how long a newcomer wants to wait, and when the waiting began.
+// Waiting records how long a newcomer wants to wait, and when the waiting began.
 type Waiting struct {
 	wait    time.Duration
 	elapsed bool

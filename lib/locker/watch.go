@@ -12,8 +12,8 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer relies on having seen a job idle. (That it saw a job work counts for as long as
-// the shortest watch takes.)
+// idleHolds is how long the newcomer relies on having seen a job idle. (A job that it saw work counts as working for
+// as long as the shortest watch takes.)
 const idleHolds = 10 * time.Second
 
 type watched struct {
@@ -26,8 +26,8 @@ func (w watched) holds(token string, d time.Duration) bool {
 	return w.token == token && process.Boottime()-w.at < d
 }
 
-// MayEnd reports whether the expired owner in v may be ended. At a learned limit that is so only if the
-// newcomer has just seen the job idle for a whole watch. MayEnd is called again under the guard.
+// MayEnd reports whether the expired owner in v may be ended. At a learned limit the answer is yes only
+// if the newcomer has just seen the job idle for a whole watch. MayEnd is called again under the guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
@@ -58,8 +58,8 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 // WatchFirst returns the outcome of attempt, which tries to take the atom. After a LateError the newcomer
 // watches the job and, if it is idle or gone, attempts again. dir is the open lock directory.
 //
-// The newcomer holds nothing while it watches. What may happen meanwhile:
-//   - the owner releases the atom, and the watch is over within a second; or dies, which the next sample shows;
+// The newcomer holds nothing while it watches. What may happen during a watch or after it:
+//   - the owner releases the atom: the watch is over within a second; or the owner dies: the next sample shows that;
 //   - another owner follows: it has another token, so MayEnd is false for it;
 //   - the job begins to work after the last sample: it may be ended, as with any limit;
 //   - this newcomer is killed: the kernel frees the flock on the file that gave it the turn to watch. The next

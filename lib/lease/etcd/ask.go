@@ -21,8 +21,8 @@ type txn struct {
 	then, orElse []clientv3.Op
 }
 
-// longestSilence is the longest that ask first waits for a member before it asks the next as well, and the
-// time allowed for comparing the members.
+// longestSilence is the longest time that ask waits at first before it asks the next member as well. It
+// also limits the comparison of the members.
 const longestSilence = time.Second
 
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
@@ -98,7 +98,7 @@ func isTransient(err error) bool {
 	return code == codes.Unavailable || isLate(err) || isDropped(err)
 }
 
-// isLate reports whether the time was up, here or at a member, which may report that without a code.
+// isLate reports whether the deadline has passed, here or at a member. A member may report that without a code.
 func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
@@ -111,7 +111,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// isDropped reports whether the leader handed over and executed nothing; etcd has no code for that.
+// isDropped reports whether the leader handed over its role and executed nothing. The error has no code in etcd.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
 }

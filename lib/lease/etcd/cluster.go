@@ -20,7 +20,7 @@ type cluster struct {
 	member string // the member that answered first, with its port
 	mixed  error  // names members of two clusters; nil: the members that have answered are of one cluster
 
-	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
+	compared chan struct{} // closed when all members have answered, or after longestSilence; nil: not begun
 }
 
 // answered records that member, which is of the cluster id, has answered. Once members of two clusters have
@@ -52,9 +52,9 @@ func (s *Store) checkAnswer(ctx context.Context, method string, question, answer
 	return s.cluster.answered(known.GetHeader().GetClusterId(), from.Addr.String())
 }
 
-// compareMembers asks each of several members which cluster it is of, as the client may put all questions of a
-// short run to one member. A later call asks again only if none has answered. The channel closes when all have
-// answered, or after longestSilence: checkAnswer checks later answers.
+// compareMembers asks each of several members which cluster it belongs to, as the client may send all
+// questions of a short run to one member. A later call asks again only if none has answered. The channel
+// closes when all have answered, or after longestSilence: checkAnswer checks later answers.
 func (s *Store) compareMembers() (compared <-chan struct{}) {
 	c := &s.cluster
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (s *Store) askMember(ctx context.Context, member string) {
 	_, _ = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 }
 
-// isOneCluster waits until compared is closed or ctx is done. Members of two clusters are an error.
+// isOneCluster waits until compared is closed or ctx is done. It fails if members of two clusters have answered.
 func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
 	select {
 	case <-compared:

@@ -9,9 +9,9 @@
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of PERIOD seconds (--once-per)
 //
-// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
-// says, and its revision is its fencing token. A writer waits only for the place before it (as in etcd's own
-// concurrency.Mutex), a reader for the writer before it: so few wait for one place. Every read is linearizable.
+// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record says, and its
+// revision is its fencing token. A writer waits only for the place before it (as in etcd's own concurrency.Mutex), a
+// reader for the writer before it: so few processes watch the same place. Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
 // were renewed elsewhere: a key that vanished with its lease proves nothing. So adlock times the leases itself:
@@ -19,14 +19,13 @@
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
 //     successful heartbeat.
-//   - A waiter takes the process before it for dead when it has seen the heartbeat stay at one
-//     revision for the whole lease, by its own boottime clock. It removes the place in one
-//     transaction, if the heartbeat is still at that revision: a heartbeat that arrives in between
-//     keeps the place. A newcomer that does not want to wait watches without a place if the owner
-//     seems to be dead (lease.Snapshot.Silent).
+//   - A waiter takes the process before it for dead once the waiter has seen that process's heartbeat stay at one
+//     revision for the whole lease, by the waiter's own boottime clock. It then removes the place in one transaction,
+//     if the heartbeat is still at that revision: a heartbeat that arrives in between keeps the place. A newcomer that
+//     does not want to wait watches without a place if the owner seems to be dead (lease.Snapshot.Silent).
 //
-// A place that a person deletes no longer holds up the waiters behind it. Its owner watches it, and ends its
-// job. A heartbeat that a person deletes is written again.
+// If a person deletes a place, the waiters behind it no longer wait for it. An owner watches its own place,
+// and ends its job if the place is deleted. A heartbeat that a person deletes is written again.
 //
 // A transaction does no harm if it is executed twice, or late: it compares what it changes. So a transaction
 // without an answer is sent to the next member as well (ask).
@@ -57,7 +56,7 @@ type Store struct {
 	address string
 	cluster cluster
 
-	mu    sync.Mutex       // for beats, and held while the client is made
+	mu    sync.Mutex       // guards beats, and is held while the client is made
 	beats map[string]stood // the heartbeats that were read, by key
 }
 
@@ -171,7 +170,7 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	return p, seen, nil
 }
 
-// only returns the one key in an answer; nil: there is none.
+// only returns the one key in an answer; nil if there is none.
 func only(answer *responseOp) *mvccpb.KeyValue {
 	if found := answer.GetResponseRange().Kvs; len(found) > 0 {
 		return found[0]
@@ -196,7 +195,7 @@ type front struct {
 	beat  int64 // the revision of the heartbeat; 0: a person has removed it
 }
 
-// lastLock starts a snapshot with the present time and the last lock; nil: there is none.
+// lastLock starts a snapshot with the present time and the last lock; last is nil if there is none.
 func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	seen.Now = time.Now()
 	if last != nil {
@@ -231,7 +230,7 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 	}
 	seen.Held, seen.Age = true, age(seen.Owner, seen.Now)
 	f.beat = 0
-	var written time.Time // zero (long ago) if it cannot be read
+	var written time.Time // zero (long ago) if the heartbeat cannot be read
 	if beat != nil {
 		f.beat = beat.ModRevision
 		written, _ = time.Parse(time.RFC3339Nano, string(beat.Value))

@@ -61,7 +61,7 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, err
 }
 
-// Note writes over no record but the one that it wrote last: a late write must not replace a later record.
+// Note overwrites only the record that it wrote last: a late write must not replace a later record.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	text := string(record.Bytes())
 	answer, err := p.store.commit(ctx, txn{
@@ -117,8 +117,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		case err != nil:
 			return err
 		case dead && len(ahead) == 1:
-			return nil // the caller looks, and passes it
-		case dead: // remove it only while a place is before it: once it is the head, the caller passes it
+			return nil // the caller looks, and passes that place
+		case dead: // remove the place only while another is before it: the caller passes a place at the head
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}
@@ -130,8 +130,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 	return nil
 }
 
-// isOwners reports whether the place, by its record, holds the atom alone. The first record, which
-// Enter puts, is no proof: it names an owner before the place is one. Later records (Note) are.
+// isOwners reports whether the place, by its record, holds the atom alone. The first record, which Enter puts, is no
+// proof: it names an owner before the place holds the atom. Later records (Note) are proof.
 func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	if place.Version < 2 || !k.seatOf(place).isWriters() {
 		return false
@@ -141,7 +141,7 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 }
 
 // awaitRemoval waits at most a third of the lease until the place in front is removed. It calls
-// next when the record of that place says that it owns the atom (isOwners).
+// next when the record of that place says that the place owns the atom (isOwners).
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next func()) (removed bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -175,7 +175,7 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 // follow passes the key's events, from revision since on, to enough. It returns nil once enough returns true,
 // ctx is done, or etcd has compacted that revision.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func(*clientv3.Event) bool, options ...clientv3.OpOption) error {
-	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
+	// Without WithRequireLeader, a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
@@ -268,14 +268,14 @@ func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew writes the heartbeat. An owner that may not write loses the atom: it could not release it either.
+// Renew writes the heartbeat. An owner without permission to write loses the atom, which it could not release either.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err
 }
 
-// Leave removes the heartbeat and the request even if the place itself is gone. If the transaction was sent
-// twice, the first may have removed the place: then the error is fault.Unavailable, for another try.
+// Leave removes the heartbeat and the request even if the place itself is gone. If the transaction was sent twice, the
+// first may have removed the place: then the error is fault.Unavailable, so that the caller tries again.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{p.mine()}, p.keys.leave(p.seat, stamp), p.keys.remove(p.seat)[1:]})
 	switch {

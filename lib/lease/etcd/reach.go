@@ -14,8 +14,8 @@ import (
 	"adlock/lib/lease"
 )
 
-// reach keeps how the last attempt to connect to each member ended. The client reports only the text
-// of such an error, and tries again until its time is up.
+// reach records how the last attempt to connect to each member ended. The client reports only the
+// text of such an error, and tries again until its time is up.
 type reach struct {
 	mu     sync.Mutex
 	dialed map[net.Conn]string // connections before their handshake, with HOST:PORT

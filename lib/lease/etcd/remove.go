@@ -18,7 +18,7 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	for _, response := range answer.Responses {
 		removed += response.GetResponseDeleteRange().Deleted
 	}
-	if removed == 0 && !again { // if it was sent twice, the first may have removed the place
+	if removed == 0 && !again { // if the transaction was sent twice, the first may have removed the place
 		return lease.ErrGone
 	}
 	return nil

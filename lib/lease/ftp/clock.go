@@ -16,7 +16,7 @@ import (
 const clockLasts = time.Minute
 
 // now returns the server's time. Once a minute it stores this machine's clock file (with OnlyRead, it reads
-// that of an earlier run), and asks for the file's time.
+// an earlier run's file), and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if s.serverThen.IsZero() || process.Boottime()-s.clockRead > clockLasts {
 		clock, err := clockName()
@@ -65,9 +65,9 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// OnlyRead stops all writing to the store. FTP shows the server's clock only as the time of a new file, so that
-// clock is then computed from this machine's last reading in this boot. Without such a reading, the server's
-// clock is assumed to agree with this machine's.
+// OnlyRead stops all writing to the store. FTP shows the server's clock only as the time of a new file. Without
+// a new file, that clock is computed from this machine's last reading in this boot or, if there is none,
+// assumed to agree with this machine's.
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {

@@ -10,15 +10,15 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	last.NAME              the last lock: its MDTM is when the atom completed, unless it is Kept;
+//	last.NAME              the last lock: its MDTM is when the atom completed, unless Kept is set;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
 //	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
 //
 // An owner's generation stays while it is the largest; the next owner removes those below. So N only grows,
-// which makes it a fencing token, and a newcomer that stalled cannot make again a generation that others have
+// which makes it a fencing token, and a newcomer that stalled cannot make a generation again that others have
 // passed. Two processes look for each other after they have written (Dekker): an owner stores its record or
-// heartbeat, then looks for a larger generation; a newcomer makes a generation, then looks whether an owner
+// heartbeat, then looks for a larger generation; a newcomer makes a generation, then checks whether an owner
 // below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
 // An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
@@ -113,8 +113,8 @@ func (s *Store) names(ctx context.Context, dir string) (names []string, err erro
 	return names, err
 }
 
-// list lists the directory of the locks. A list is valid only if it has this machine's clock file. If it has
-// not, list stores that file and lists once more; with OnlyRead, it only checks that the directory is there.
+// list lists the directory of the locks. A list is valid only if it has this machine's clock file. If the file is
+// missing, list stores it and lists once more; with OnlyRead, it only checks that the directory is there.
 func (s *Store) list(ctx context.Context) ([]string, error) {
 	clock, err := clockName()
 	if err != nil {
@@ -150,8 +150,8 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores this machine's clock file. A full disk is no error (timed). fault.NotPermitted: the
-// directory is missing, or this user may not write to it.
+// putClock stores this machine's clock file. A full disk is no error (timed). The error is
+// fault.NotPermitted if the directory is missing or this user may not write to it.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -164,9 +164,9 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Stor(file, bytes.NewReader(content)) })
 }
 
-// replace replaces the content of a file that other processes use. It stores the content under another name and
-// renames it: on servers that lock files, a stalled upload would block all others. If the server refuses to rename,
-// replace stores the file in place. If it refuses to store the new content, the file stays as it was, unless mayCut.
+// replace replaces the content of a file that other processes use. It stores the content under another name and renames
+// it: on servers that lock files, a stalled upload would block all others. If the server refuses to rename, replace
+// stores the file in place. If the server refuses to store the new content, the file stays unchanged, unless mayCut.
 func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
@@ -189,7 +189,7 @@ func (s *Store) install(ctx context.Context, temporary, file string, content []b
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
 	}
-	_ = s.remove(ctx, temporary) // it may not exist
+	_ = s.remove(ctx, temporary) // the file may not exist
 	if isAnswer(err) {
 		err = s.put(ctx, file, content)
 	}
@@ -274,7 +274,7 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record was listed and cannot be read: it was just released, or this user may not read it.
+		// The record was listed and cannot be read: the generation was just released, or this user may not read the record.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -300,8 +300,8 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 }
 
 // mark stores the file "seen" in a generation without a record. From then on the age of that file is the
-// generation's age, and a list that has the file proves that the server could read the directory. If the
-// generation was removed meanwhile, or may not be changed, or with OnlyRead, mark does nothing.
+// generation's age, and a list that has the file proves that the server could read the directory. mark
+// does nothing if the generation has been removed or may not be changed, or with OnlyRead.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
@@ -330,8 +330,8 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	g.record, err = lease.ParseRecord(dir+"/owner", content)
 	switch {
 	case err != nil && (lease.IsWhole(content) || g.beat > 1 && owned > time.Minute):
-		return err // another version's, or its owner has renewed, so a job may run under it
-	case err != nil: // cut short: no job has begun under it, or its living owner will store it again (restore)
+		return err // the record is another version's, or its owner has renewed: a job may run under it
+	case err != nil: // cut short: no job has begun under this record, or its living owner will store it again (restore)
 		g.bare, g.age = true, owned
 		return nil
 	}
@@ -384,7 +384,7 @@ func ignoreMissing(err error) error {
 
 type passed map[int]generation
 
-// still reports whether g is as it was when it was passed: without a record, or with the same heartbeat.
+// still reports whether g has not changed since it was passed: it still has no record, or the same heartbeat.
 func (p passed) still(g *generation) bool {
 	then, there := p[g.n]
 	switch {
@@ -479,8 +479,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. Its time is that of the file, by the server's clock, as the time in the content is by
-// the writer's clock. But a time kept from an earlier last lock is by the server's clock, and counts.
+// last reads the last lock. Its time is the file's, by the server's clock: the time in the content is by the
+// writer's clock. Only a time kept from an earlier last lock (Kept) is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

@@ -67,8 +67,8 @@ func hasPassword(u *url.URL) bool {
 }
 
 func tlsConfig(host string) (*tls.Config, error) {
-	// Some servers require that the data connections resume the TLS session of the control connection:
-	// that proves that both are the same client's.
+	// Some servers require that the data connections resume the TLS session of the control connection,
+	// as a proof that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
 	file := os.Getenv(authorities)
 	if file == "" {
@@ -85,7 +85,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// password reads the password from a file: other processes can read command lines and environments. "": none.
+// password reads the password from a file ("": none), as other processes can read command lines and environments.
 func password(host, user string) (string, error) {
 	if text, said, err := lease.Password(passwordFile); said {
 		return text, err

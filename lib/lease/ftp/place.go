@@ -21,7 +21,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is what a newcomer has at an atom. Once it has a generation of its own, it owns the atom.
+// place is what a newcomer has at an atom. A place with a generation of its own owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name
@@ -93,9 +93,9 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval finds out by the largest generation that there is now whether a person removed the one in the way: an
-// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. If a
-// person has, the atom counts as held for a lease: by then that owner has found the removal and ended its job.
+// noteRemoval concludes from the largest generation, as it is now, whether a person removed the one in the way: an
+// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. After such a
+// removal the atom counts as held for a lease: by then the owner has noticed the removal and ended its job.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
@@ -126,7 +126,7 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	}
 	p.store.held.Store(int64(p.record.Lease))
 	p.store.sweep(ctx, f.names)
-	for _, g := range f.past { // they are released, or their owners are dead
+	for _, g := range f.past { // these generations are released, or their owners are dead
 		if g.n < n {
 			p.store.removeGeneration(ctx, p.name, g)
 		}
@@ -141,7 +141,7 @@ func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, err
 	if err != nil || f.ahead != nil {
 		return f, err
 	}
-	if largest := f.largest(p.name); largest >= n { // its creator has released it or died: report busy, so that the caller looks again
+	if largest := f.largest(p.name); largest >= n { // that generation is over: report busy, so that the caller looks again
 		f.ahead = &generation{n: largest, bare: true}
 		return f, nil
 	}
@@ -152,7 +152,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	failed := p.settle(ctx)
 	names, err := p.store.list(ctx)
 	if err != nil {
-		return sight{}, err // this may be why settle failed
+		return sight{}, err // this error may be why settle failed
 	}
 	f := sight{names: names}
 	higher := f.largest(p.name) > p.n()
@@ -263,7 +263,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return p.putRecord(ctx)
 }
 
-// putRecord replaces the record. After an error it may be cut short, so that restore stores it again.
+// putRecord replaces the record. After an error the record may be cut short, and restore stores it again.
 func (p *place) putRecord(ctx context.Context) error {
 	p.record.Held = (process.Boottime() - p.since).Truncate(time.Second)
 	err := p.store.replace(ctx, p.dir()+"/owner", p.record.Bytes(), false)
@@ -283,7 +283,7 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 	}
 	err := p.store.put(ctx, p.store.dirOf(p.name, p.ahead.n)+"/ask", []byte(limit.Format(pause)))
 	if fault.KindOf(err) == fault.NotPermitted {
-		return false, nil // the owner has gone meanwhile
+		return false, nil // the owner has gone
 	}
 	return true, err
 }
@@ -368,7 +368,7 @@ func (p *place) Renew(ctx context.Context) error {
 	return p.restore(ctx)
 }
 
-// prove writes a heartbeat. ErrGone: the generation is not the largest any more, or is another owner's.
+// prove writes a heartbeat. It returns ErrGone if the generation is no longer the largest, or is another owner's.
 func (p *place) prove(ctx context.Context) error {
 	if err := p.beatAgain(ctx); err != nil {
 		return err
@@ -446,7 +446,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 
 func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil } // there is no claim
 
-// Leave proves by a heartbeat that the generation is this place's, stamps, and marks it as released.
+// Leave proves by a heartbeat that the generation is this place's, stamps, and marks the generation as released.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// Remove marks the generation with this token ("": it has no record) as released, as its owner would have.
+// Remove marks the generation with this token ("": it has no record) as released, as its owner would.
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
 	f, err := s.look(ctx, name, 0, nil)
 	g := f.ahead
@@ -22,8 +22,8 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	return s.release(ctx, s.dirOf(name, g.n), g.record.Bytes())
 }
 
-// release marks a generation as released: by a rename, which works on a full disk too, or, if the server does
-// not rename, by a copy of the record. ErrGone: it already was, perhaps by an earlier try whose answer was lost.
+// release marks a generation as released: by a rename, which works on a full disk too, or, if refused, by a copy of
+// the record. It returns ErrGone if the generation already was, perhaps by an earlier try without an answer.
 func (s *Store) release(ctx context.Context, dir string, record []byte) error {
 	owner, released := dir+"/owner", dir+"/released"
 	if err := s.rename(ctx, owner, released); !isAnswer(err) {

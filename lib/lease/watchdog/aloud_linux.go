@@ -9,10 +9,10 @@ import (
 )
 
 // SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
-// no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this process too. So a
-// process calls SpeakFor only when it is about to end the job and to report why. SpeakFor opens the
-// standard error of the owner or, if that fails, of the first member for which it can. If it can open none
-// (a socket, for example), nothing changes, and what this process prints is lost.
+// no other process may keep the job's standard error open: its reader (cron, ssh, a pipe) would wait for
+// that process too. So a process calls SpeakFor only when it is about to end the job and to report why.
+// SpeakFor tries to open the owner's standard error, then the members' in turn. If it can open none (a
+// socket, for example), nothing changes, and what this process prints is lost.
 func SpeakFor(job process.Job) {
 	owner := job.Owner.Key()
 	if speakAs(owner) {
@@ -25,7 +25,7 @@ func SpeakFor(job process.Job) {
 	}
 }
 
-// speakAs gives this process the standard error of k; false: k is dead, or its standard error does not open.
+// speakAs gives this process the standard error of k; false if k is dead or its standard error cannot be opened.
 func speakAs(k process.Key) bool {
 	fd := openStandardError(k)
 	if fd < 0 {
@@ -46,8 +46,8 @@ func membersOf(job process.Job) []process.Entry {
 	return members.Find(list, func(process.Key) bool { return false })
 }
 
-// openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe.
-// This process gets no controlling terminal. -1: the file cannot be opened, or the pid is another process's now.
+// openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe. This
+// process gets no controlling terminal. It returns -1 if the file cannot be opened or the pid has been reused.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

@@ -61,7 +61,7 @@ func (w *Watchdog) has(started error) error {
 	return fault.Wrap("watchdog", started)
 }
 
-// IsThere reports whether the watchdog is starting or runs. False: it could not start, has ended, or is nil.
+// IsThere reports whether the watchdog is starting or runs; false if it could not start, has ended, or is nil.
 func (w *Watchdog) IsThere() bool {
 	if w == nil || w.line == nil {
 		return false
@@ -87,8 +87,8 @@ func (w *Watchdog) hungUp() (gone bool) {
 	return gone || err != nil
 }
 
-// Arm makes the watchdog end the job at a boottime, or at once when this process is gone. Pause is the time
-// between the signals; if this process is gone early, it may be longer. A later message replaces this one.
+// Arm makes the watchdog end the job at a boottime, or at once when this process is gone. Pause is the time between the
+// signals; the watchdog may lengthen it if this process is gone early. A later message replaces this one.
 func (w *Watchdog) Arm(at, pause time.Duration) {
 	w.send(order(at, pause))
 }

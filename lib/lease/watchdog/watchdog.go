@@ -76,7 +76,7 @@ func watch(args []string) {
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
-	SpeakFor(own.KnownJob(-1)) // first: an owner that was ended has no standard error to open
+	SpeakFor(own.KnownJob(-1)) // before the ending: an ended owner has no standard error to open
 	var err error
 	if !heard.reporting {
 		err = ending.End(own.KnownJob(-1))
@@ -138,7 +138,7 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports returns true if, in time, the locksmith announces its report of the ending, then sends dismissal.
+// reports returns true if the locksmith announces its report of the ending in time, and then sends dismissal.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()

@@ -22,7 +22,7 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
-	machine  string // the machine id in the record, also if load has removed it from Record
+	machine  string // the machine id in the record, even if load has removed it from Record
 	Wrecked  bool   // a loss of power before this boot has damaged it; Content is then Empty
 	whole    int64  // bytes of whole lines
 	seen     int64  // the value of whole when the lock was read
@@ -37,7 +37,7 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 
 // Lock opens an active lock or a reader's; fs.ErrNotExist if it is missing.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
-	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
+	// O_RDWR is for NFS, where flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
 	readOnly := errors.Is(err, unix.EROFS)
 	if readOnly {
@@ -48,8 +48,8 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	// Other users may have rewritten a lock that they may write, even if they cannot enter the directory now, and
-	// so have chosen which process is ended. (A lock with only a pid never causes a signal.)
+	// Other users may have rewritten a lock that they may write, and so have chosen which process is ended, even
+	// if they cannot enter the directory now. (A lock with only a pid never causes a signal.)
 	if err == nil && a.Content == record.Full && lax(&a.st) {
 		err = d.refuseLax(a.name)
 	}
@@ -159,7 +159,7 @@ func (a *Active) Remove() error {
 // Named reports whether the lock is still in place; false if that is unknown. It may be called after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
-// Restored reports whether a backup has brought the lock here: another machine made it, and as another file.
+// Restored reports whether a backup has brought the lock here: another machine made it, under another inode.
 func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }

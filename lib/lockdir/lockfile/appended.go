@@ -120,7 +120,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse returns why the lock is in use and, if adlock can end the job, how; "" if no process of it is known to live.
+// InUse returns why the lock is in use and, if adlock can end the job, how; "" if the job is not known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	lock := a.File

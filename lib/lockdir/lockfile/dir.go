@@ -3,7 +3,7 @@
 //
 // Locks are reached from one descriptor of a directory that was checked once, so a path swapped later is not
 // followed. The exclusion is as good as flock(2) and link(2) of the file system, through one mount of it (an
-// overlay and its upper directory are two).
+// overlay and its upper directory count as two).
 package lockfile
 
 import (
@@ -58,7 +58,7 @@ func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	return d, nil
 }
 
-// Create opens the lock directory at path. If it is missing, Create makes it and its parents (0700; not if relative).
+// Create opens the lock directory at path. It makes a missing one and its parents (0700), unless path is relative.
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy returns the advice for a directory that others may write. That is chmod, unless only root could do it, or
+// remedy returns the advice for a directory that others may write. It is chmod, unless only root could do that, or
 // the sticky bit (as on /tmp) shows that others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
@@ -210,8 +210,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile opens a file of the directory, unless checkFile refuses it. checkFile first judges what has the name,
-// as opening it could block on a FIFO or wake a device, and then what was opened.
+// openFile opens a file of the directory, unless checkFile refuses it. checkFile judges what has the name before
+// it is opened, as opening a FIFO could block and a device could wake up, and judges the open file again.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {
@@ -258,7 +258,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax refuses a file that others may write. It advises keeping only a last lock, as that names no process.
+// refuseLax refuses a file that others may write. It advises keeping only a last lock, which names no process.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

@@ -53,7 +53,7 @@ func (f *file) read() ([]byte, error) {
 		switch {
 		case len(content) > maxContent:
 			return nil, f.tooLarge()
-		// A short read is the end (read(2)), but not on some network file systems.
+		// A short read means the end of the file (read(2)), but not on some network file systems.
 		case n == 0 || n < len(room) && int64(len(content)) >= f.st.Size:
 			return content, nil
 		case len(content) == cap(content):

@@ -20,10 +20,10 @@ func StandsStill(holder int, pause time.Duration) error {
 	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
 
-// GuardHolder returns the pid that holds the guard; 0: none, or unknown (another pid namespace, NFS).
+// GuardHolder returns the pid that holds the guard; 0 if none does, or it is unknown (another pid namespace, NFS).
 func (f *file) GuardHolder() int { return sysfile.FlockHolder(f.fd, false) }
 
-// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); PID 0: none is known.
+// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn). Its PID is 0 if none is known.
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
 	if err != nil {
@@ -43,7 +43,7 @@ type GuardedError struct {
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardReporting is Guard, but ErrGuarded comes as a GuardedError, which names the holder: 77 if StandsStill, else 75.
+// GuardReporting is Guard, but returns ErrGuarded as a GuardedError: status 77 if the holder StandsStill, else 75.
 func (a *Active) GuardReporting(wait time.Duration) error {
 	return a.ReportGuarded(a.Guard(wait))
 }

@@ -68,7 +68,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	dir, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) && keep {
 		if dir, err = Create(path); err != nil {
-			return "", nil // taking the lock reports it
+			return "", nil // taking the lock reports the error
 		}
 	}
 	switch kind := fault.KindOf(err); {
@@ -90,7 +90,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 }
 
 // glance reads the host's file by its path, because opening the directory here too would slow down each start.
-// "": the file is missing or not trusted, so the caller has to open the directory.
+// It returns "" if the file is missing or not trusted: the caller then has to open the directory.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {

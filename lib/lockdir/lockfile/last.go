@@ -55,7 +55,7 @@ func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
 
-// placeLast makes a last lock whose mtime is completed; nil: now.
+// placeLast makes a last lock whose mtime is completed, or now if completed is nil.
 func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Time, place func(*TempFile, string) error) error {
 	temp, err := d.TempFile(memory.Bytes())
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with memory.
+// Stamp records that the atom completes now. If the last lock has been deleted, Stamp makes it again, with memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 )
 
 // line is a newcomer's place in the queue of an atom (protocol.md, 4a): flock(2) on the file line.NAME, which
-// the kernel grants in the order of asking. The newcomer that holds it is the head of the queue.
+// the kernel grants in the order of asking. The newcomer that holds the flock is the head of the queue.
 //
 // The queue only orders newcomers and saves work: it excludes no process from the atom. So a newcomer that cannot
 // use the queue goes on without it, and two heads do no harm.
@@ -38,14 +38,14 @@ type stalled struct {
 const stallMost = time.Second
 
 // isHead reports whether the newcomer may take the free atom: it is the head of the queue, has passed the head, or
-// has no queue that it could use. token is that of the dead owner; "": there is no lock.
+// cannot use the queue. token is the dead owner's; "" if there is no lock.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0: it
-// is the head, or goes on without the queue. fresh is true if it just became the head, and its last look may be old.
+// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head, or a negative one
+// if it is the head or goes on without the queue. fresh is true if it just became the head: its last look may be old.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -62,8 +62,8 @@ func (l *line) join() (granted int, fresh bool) {
 	return granted, false
 }
 
-// open opens line.NAME, and makes it only if create. Over a network it opens none: the server would keep the
-// queue, and may grant the lock late.
+// open opens line.NAME, and makes it only if create. Over a network it opens no file: the server would keep
+// the queue, and may grant the lock late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
 		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)
@@ -92,8 +92,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes reports whether the newcomer has passed the head of the queue. It tries to if the head is stopped or has left
-// the free atom alone for stallMost: it joins a new queue, and has passed the old head if it is the head of the new.
+// passes reports whether the newcomer has passed the head of the queue. It tries to pass one that is stopped or has
+// left the free atom alone for stallMost: it joins a new queue, and has passed the old head if it heads the new one.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
@@ -104,7 +104,7 @@ func (l *line) passes(token string) bool {
 		seen.line = st.Ino
 	}
 	switch still, _ := process.Still(l.file.Locker()); {
-	case still: // passed at once, even if newcomers that do not wait keep using the atom
+	case still: // a stopped head is passed at once, even if newcomers that do not wait keep using the atom
 	case seen != l.stalled:
 		l.stalled, l.since = seen, process.Monotonic()
 		return false

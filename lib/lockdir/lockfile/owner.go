@@ -30,13 +30,13 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 		names = append(names, f.String())
 	}
 	slices.Sort(names)
-	for _, side := range []int{1, -1} { // after it, before it
+	for _, side := range []int{1, -1} { // first the names after except, then those before
 		for _, name := range names {
 			if strings.Compare(name, except.String()) != side {
 				continue
 			}
 			lock, err := d.lockIf(atom.ParseFile(name), wait, func(a *Active) (bool, error) { return a.heldBy(holders) })
-			if err != nil { // another newcomer may wait for this one's guard: do not keep it longer
+			if err != nil { // another newcomer may be waiting for a guard that this one holds: do not keep it longer
 				return held, err
 			}
 			if lock != nil {
@@ -125,7 +125,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if, without a token, it cannot be known whose lock this is (no /proc, no boot id).
+// Untold returns an error if the request has no token and the lock's owner cannot be checked (no /proc, no boot id).
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil

@@ -15,8 +15,8 @@ import (
 )
 
 // TempFile is a new file that appears under its name whole or not at all. Until then it has no name (O_TMPFILE). In
-// Replace, and where that is not possible (FUSE, BSD), it is named temp.TOKEN; Sweep removes what a crash leaves.
-// It is guarded before it appears and until it is closed, after its creator's final check.
+// Replace, and without O_TMPFILE (FUSE, BSD), it is named temp.TOKEN; Sweep removes what a crash leaves. It is
+// guarded before it appears and until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
@@ -170,7 +170,7 @@ func (d *Dir) Sweep(now time.Time) error {
 func (d *Dir) sweepOne(name string, now time.Time) error {
 	f, err := d.openFile(name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
-		return nil // put in place meanwhile, or not adlock's
+		return nil // the file was just put in place, or is not adlock's
 	}
 	if err != nil {
 		return err

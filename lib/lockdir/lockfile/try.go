@@ -29,7 +29,7 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 func openAbove(path string) (*Dir, error) {
 	above, _ := config.Split(path)
 	for ; above != "/"; above, _ = config.Split(above) {
-		if _, err := os.Lstat(above); err == nil { // a dangling link too
+		if _, err := os.Lstat(above); err == nil { // a dangling link counts too
 			break
 		}
 	}

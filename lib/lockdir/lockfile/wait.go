@@ -11,7 +11,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// A waiter checks again at an event, or after pollBehind if one is lost. If no event will come (NFS, FUSE, no
+// A waiter checks again at an event, or after pollBehind if the event is lost. If no event will come (NFS, FUSE, no
 // watch left, a dead owner's job), the time between two checks is random, from pollLeast to pollMost.
 const (
 	pollLeast  = 100 * time.Millisecond
@@ -62,8 +62,8 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 }
 
 // hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none for an
-// owner that is not known to live (members of its job may). Nor is there an event if no lock was found in the way:
-// another newcomer was faster, or a stopped process guards a lock that looks free.
+// owner that is not known to live (members of its job may), and none if no lock was found in the way: another
+// newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
 // NewWaiting starts the wait. waits (nil: none) is called once, before the newcomer first blocks.
@@ -71,8 +71,8 @@ func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waitin
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch, and the newcomer leaves the queue. If it has acquired the atom, not as a reader, and
-// Request.Keep is set, it keeps its place during its run: Keep gets the function that leaves.
+// Close ends the watch, and the newcomer leaves the queue. If the newcomer has acquired the atom, not as a reader, and
+// Request.Keep is set, it keeps its place during its run: Keep gets the function that leaves the queue.
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {
@@ -140,7 +140,7 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 }
 
 // begin returns a descriptor that can be read when Request.Flock, or the place at the head of the queue, is
-// granted; below 0: the newcomer waits for neither. fresh is as for join.
+// granted, or a negative one if the newcomer waits for neither. fresh is as for join.
 func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {
 		return w.line.join()

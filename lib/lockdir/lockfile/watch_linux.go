@@ -118,7 +118,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 		n, err := unix.Poll(polled, timeout)
 		told := err == nil && polled[0].Revents != 0
 		switch {
-		case told && w.sawOneGo(locks): // before the pidfds: an owner may have released and exited
+		case told && w.sawOneGo(locks): // the locks come before the pidfds: an owner may have released and exited
 			return
 		case told && n == 1 && !dead: // other files are removed, perhaps hundreds in a second
 			time.Sleep(min(left, vain*time.Millisecond))
