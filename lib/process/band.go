@@ -27,7 +27,7 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands returns the group and the session that id led when it was read or, if it is a command, may have made since.
+// bands returns the group and the session that the process led when id was read or, as a command, may have made since.
 // Pid 1 has no band: kill(-1) signals all processes. A pid that is known to be reused has none either.
 func (id Identity) bands(command bool) (list []band) {
 	if id.PID <= 1 || id.replaced() {
@@ -45,13 +45,13 @@ func (id Identity) bands(command bool) (list []band) {
 func (job Job) bands() []band { return append(job.Owner.bands(false), job.Command.bands(true)...) }
 
 // replaced reports whether another process has the pid now, even if both started in one clock tick. A group
-// or session of that number has then ended. It is false if an inode is unknown.
+// or session of that number has then ended. replaced is false if an inode is unknown.
 func (id Identity) replaced() bool {
 	now, _ := inodeOf(id.PID) // 0, as with an error, proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone reports whether a group has no members, by one kill(2). It is false for a session.
+// gone reports whether a group has no members, by one kill(2). gone is false for a session.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended reports whether list shows another process with the leader's pid. The kernel reuses that pid only once
@@ -82,5 +82,5 @@ func (b band) unseen(list []Entry) bool {
 		return false
 	}
 	shown := slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == b.PID && !(e.Exited && hidesProcesses()) })
-	return !shown && !b.gone() // asked again: the last member may have been reaped meanwhile
+	return !shown && !b.gone() // asked again: the last member may have been reaped since
 }

@@ -22,7 +22,7 @@ func hidden(pid int) (Entry, bool) {
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry describes a hidden process. Without a pidfd (fd < 0) its inode, parent and exit are unknown.
+// hiddenEntry describes a hidden process. Without a pidfd (fd < 0), its inode and parent, and whether it has exited, are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -39,8 +39,8 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds to list the children of its processes, if /proc hides these children: the kernel lists
-// children of any user (CONFIG_PROC_CHILDREN). It adds no grandchildren: one child shows that the job lives.
+// hiddenChildren adds to list those children of the listed processes that /proc hides: the kernel lists children of
+// any user (CONFIG_PROC_CHILDREN). hiddenChildren adds no grandchildren: one child shows that the job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -63,7 +63,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. A table may also lack a process that started later.
+// unshown reports whether /proc hides the process. A table may also lack a process because that process is younger.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

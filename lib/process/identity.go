@@ -2,7 +2,7 @@
 // its job.
 //
 // A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
-// one pid namespace of one boot of one machine. What cannot be read is never taken for dead.
+// one pid namespace of one boot of one machine. A process that cannot be read is never taken for dead.
 //
 // On Linux /proc must be mounted, for the pid namespace that the caller is in.
 package process
@@ -22,14 +22,14 @@ import (
 // Identity identifies one process, even after its pid has been reused.
 type Identity struct {
 	PID   int
-	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch; 0: unknown
+	Start uint64 // Linux: clock ticks since boot (/proc/PID/stat); elsewhere: microseconds since the epoch; 0: unknown
 	PGID  int    // its process group when it was read
 	SID   int    // its session when it was read; 0: outside its pid namespace, or not shown by this system
 	UID   int    // its effective user when it was read
 
-	// Image identifies its program image when it was read: it is a checksum of where its code, stack, heap,
-	// arguments and environment start. A process and all that it has forked have one image; after execve(2) a
-	// process has another one, as the kernel chooses these addresses at random. 0: unknown.
+	// Image identifies the program image of the process when it was read: a checksum of the addresses of its code,
+	// stack, heap, arguments and environment. A process and all that it has forked have one image. After execve(2)
+	// a process has another image, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs, Linux 6.9); 0: unknown.
@@ -59,7 +59,7 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same reports whether both are one process, read in one place. Its group, session, user and image may differ.
+// Same reports whether both are one process, read in one place. The recorded group, session, user and image may differ.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
@@ -76,7 +76,7 @@ func (id Identity) SharesSession(other Identity) bool {
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
 // Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid, unix.EPERM
-// if /proc hides it (hidepid, proc(5)), a *ThreadError for the id of a thread, that of Readable, or the system's.
+// if /proc hides it (hidepid, proc(5)), a *ThreadError for a thread's id, an error of Readable, or the system's.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -165,7 +165,7 @@ type Entry struct {
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
 
-	CPU    time.Duration // processor time of all its threads; this and the counts only on Linux
+	CPU    time.Duration // processor time of all its threads; CPU, Faults and Reaped are set only on Linux
 	Faults uint64        // minor page faults
 	Reaped uint64        // page faults of the children that it has waited for
 
@@ -181,8 +181,8 @@ type Key struct {
 	Start uint64
 }
 
-// hiddenStart marks the start of a process that /proc does not show. No real start is that late, and together
-// with the inode of the pidfd it still identifies one process.
+// hiddenStart marks the start of a process that /proc does not show: no real start is that late. The other bits
+// hold the inode of the pidfd, so that the start still identifies one process.
 const hiddenStart = 1 << 63
 
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }

@@ -13,7 +13,7 @@ type Life int
 const (
 	Unknown Life = iota // it cannot be checked: another host or namespace, no boot id, or no inode and no start known
 	Alive
-	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
+	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the boot was an earlier one
 )
 
 // Life reports whether the process lives. State Z proves nothing, because a leader may exit before its

@@ -15,7 +15,7 @@ import (
 type Appended struct {
 	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun
-	Uncounted bool               // there were more survivors than there was room for
+	Uncounted bool               // there were more survivors than the lock had room for
 }
 
 // Longest is the largest size in bytes of a lock, appended lines included.

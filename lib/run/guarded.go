@@ -67,9 +67,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (if a supervisor, then
-// without a daemon between them), or the shell carries the lock's mark in the owner's session. The mark may be a copy:
-// a living supervisor must also be an ancestor of the shell, as it adopts all that is left of its job.
+// isJobs reports whether the shell belongs to the lock's job: the owner is the shell's ancestor (if
+// a supervisor, without a daemon between the two), or the shell has the lock's mark and is in the owner's session. The
+// mark may be a copy, so a living supervisor, which adopts all that is left of its job, must also be an ancestor.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })

@@ -29,8 +29,8 @@ type Log struct {
 	Locks string
 	// Store is the store of those events that do not name one.
 	Store string
-	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds it only by one longer line,
-	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps two such files.
+	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds Max only if one line is
+	// longer, several writers add lines at once, or the file cannot be locked or renamed. Adlock keeps two such files.
 	Max int64
 
 	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the files.
@@ -49,7 +49,7 @@ type Log struct {
 // second name, and a file that belongs to neither root nor the effective user.
 //
 // After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error of the
-// rotation comes after the line was written. Append waits at most twice patience, unless the file is rotated.
+// rotation is returned after the line was written. Append waits at most twice patience, unless the file is rotated.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err

@@ -36,7 +36,7 @@ type Event struct {
 	// Store is the address of the store that holds the atom; "": a lock directory.
 	Store string `log:"store"`
 
-	PID    int    `log:"pid"`       // the owner in acquire, release and lost (0: unknown), else the acting process; 0 in hook
+	PID    int    `log:"pid"`       // in acquire, release and lost the owner (0: unknown), else the acting process; 0 in hook
 	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // the owner is a reader: other readers may hold the atom at the same time
@@ -55,11 +55,11 @@ type Event struct {
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	Age      Opt[time.Duration] `log:"age"`      // of the active lock; too-soon and event clock: of the last lock; paused: of the pause
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock; in too-soon and clock of the last lock, in paused of the pause
 	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Status Opt[int] `log:"status"` // exit status of the job (-1: it did not release), the hook or, in missing and not-run, adlock
+	Status Opt[int] `log:"status"` // exit status of the job (-1: no release), the hook or, in missing and not-run, adlock
 	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job, hook or newcomer
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
@@ -101,14 +101,14 @@ const (
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
-	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; an Acquire follows, unless a reader is left.
+	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; an Acquire follows unless readers are left.
 	Takeover Kind = "takeover"
-	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows, unless a reader is left.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows unless readers are left.
 	Reclaim Kind = "reclaim"
 	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
 	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. While
-	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.
+	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends this owner.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
@@ -137,9 +137,9 @@ const (
 	Wait Kind = "wait"
 	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun, after trouble with the directory or store, or refused options (Status 64), or if its own job denies
-	// the newcomer (then also the fields of Deny): Status, Reason. Age, in a store, if the hook was told: for
-	// how long the store had kept all jobs from running.
+	// NotRun, after an error of the directory or store, or refused options (Status 64), or if the newcomer belongs to
+	// the job that denies it (then also the fields of Deny): Status, Reason. In a store, if the hook was called, Age
+	// is how long the store had kept all jobs from running.
 	NotRun Kind = "not-run"
 )
 

@@ -77,8 +77,8 @@ func (r *run) end(grace time.Duration) {
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll ends what is left of the job after grace. While another process is ending it, endAll only waits:
-// each process must get each signal once, and orphans need their subreaper, which is this process.
+// endAll ends what is left of the job after grace. While another process is ending the job, endAll only
+// waits: each process must get each signal once, and orphans need their subreaper, which is this process.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.record}
 	for !r.none(grace) {
@@ -106,13 +106,13 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from a failed ending to the next try. A try may send signals, and logs them, so the times grow
-// with the time that has passed since the first failure. againLeast is a variable for tests.
+// The least and the most time from a failed ending to the next try. A try may send signals, and logs them, so that
+// time grows with the time since the first failure. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour
 
-// isOver reaps, and reports whether Run may return. It may not if err says that the job could not be ended, or that
+// isOver reaps, and reports whether Run may return. Run may not if err says that the job could not be ended, or that
 // its processes could not be read. Then isOver reports err (Job.Stuck) and schedules another try.
 func (r *run) isOver(err error) bool {
 	r.reap()
@@ -144,7 +144,7 @@ func (r *run) tryAgain() {
 }
 
 // none waits for at most grace until no process of the job lives, and reports whether that is so. If the
-// processes cannot be read it returns false; Killer then reports the error.
+// processes cannot be read, none returns false; Killer then reports the error.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
 	for until := time.Now().Add(grace); ; time.Sleep(interval) {

@@ -39,7 +39,7 @@ func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.was
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast first records the daemons of a whole job. Then a goroutine waits until no process of the job lives, or
-// mustOutlast is false, and sends nil, or the error of reading the processes, to r.rest. Meanwhile newcomers find the
+// mustOutlast is false, and sends nil, or the error of reading the processes, to r.rest. Until then newcomers find the
 // atom busy. A newcomer ends what is left when the limit has passed, and this process does so at TERM.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
