@@ -20,7 +20,7 @@ const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // the time from the atom's last completion (with Last.FromStart, start) until it may run again
+	IfElapsed   time.Duration // how long after its last completion (or start: Last.FromStart) the atom may run again
 	ExpireAfter time.Duration // how long the owner may run
 	Source      Source        // of ExpireAfter; None: the newcomer has no ExpireAfter
 }
@@ -60,7 +60,7 @@ type Terms struct {
 	Tick   Tick // the atom runs at most once in this tick; zero: no tick
 
 	Program   string // for messages
-	Semaphore string // for messages: the --name whose runs the slots count; "": they count the atoms of Program
+	Semaphore string // for messages: the --name whose runs the slots count; "": the slots count the atoms of Program
 }
 
 // ForReader returns the terms on which a reader's lock is judged: IfElapsed concerns only the last lock.
@@ -84,7 +84,7 @@ type Situation struct {
 	Pause    Pause
 }
 
-// Decision is a newcomer's next step, and the lock it is about.
+// Decision is a newcomer's next step, and the lock that this step concerns.
 type Decision struct {
 	Step   Step
 	Active Active // the lock that decided: the active lock or a reader's lock
@@ -125,7 +125,7 @@ type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // the lock has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
-	Age      time.Duration // by the pass clock, if any; for an Empty lock by the real clock: its owner may still write it
+	Age      time.Duration // by the pass clock, if any; if Empty by the real clock, as the owner may still be writing the lock
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
@@ -445,7 +445,7 @@ func wanted(limits Limits, last Last) string {
 // wholeAge returns whole seconds, so that the figures in a sentence add up.
 func wholeAge(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
-// DueIn returns the time until IfElapsed has passed: 0 only if it has, limit.Never if it never passes.
+// DueIn returns the time until IfElapsed has passed: 0 only if IfElapsed has passed, limit.Never if it never passes.
 func DueIn(limits Limits, last Last) time.Duration {
 	switch {
 	case Due(limits, last):

@@ -12,7 +12,7 @@ import (
 type band struct {
 	Key          // the leader
 	session bool // true: a session; false: a process group
-	within  int  // the session of a group; 0: one outside the pid namespace; Unrecorded: unknown
+	within  int  // the session of a group; 0: a session outside the pid namespace; Unrecorded: unknown
 }
 
 // has reports whether e is in the band and no older than its leader. A group never changes its session
@@ -47,7 +47,7 @@ func (job Job) bands() []band { return append(job.Owner.bands(false), job.Comman
 // replaced reports whether another process has the pid now, even if both started in one clock tick. A group
 // or session of that number has then ended. replaced is false if an inode is unknown.
 func (id Identity) replaced() bool {
-	now, _ := inodeOf(id.PID) // 0, as with an error, proves nothing
+	now, _ := inodeOf(id.PID) // inode 0, also after an error, proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
@@ -74,9 +74,9 @@ func (b band) lives(list []Entry) bool {
 	return !b.ended(list) && (slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list))
 }
 
-// unseen reports whether a group has members and the table shows none of them; false for a session. Then /proc hides
-// the members (hidepid), or they are younger than the table. If /proc may hide processes, an exited member counts
-// as not shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group has members of which the table shows none: /proc hides them (hidepid), or they are
+// younger than the table. unseen is false for a session. If /proc may hide processes, an exited member counts as not
+// shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false

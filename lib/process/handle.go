@@ -59,7 +59,7 @@ func (h Handle) Signal(sig unix.Signal) error {
 	return unix.Kill(h.PID, sig)
 }
 
-// Exited is true only if the process has exited with all its threads, or is gone.
+// Exited reports whether the process is known to have exited with all its threads, or is gone.
 func (h Handle) Exited() bool {
 	if h.fd >= 0 {
 		return pidfdExited(h.fd)

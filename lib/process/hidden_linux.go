@@ -17,12 +17,12 @@ func hidden(pid int) (Entry, bool) {
 		defer unix.Close(fd)
 		return hiddenEntry(pid, fd), true
 	case err == unix.EINVAL, err == unix.ENOENT, unix.Kill(pid, 0) == unix.ESRCH:
-		return Entry{}, false // EINVAL, since Linux 6.15 ENOENT: pid is a thread's id
+		return Entry{}, false // pid is a thread's id: EINVAL, or ENOENT since Linux 6.15
 	}
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry describes a hidden process. Without a pidfd (fd < 0), its inode and parent, and whether it has exited, are unknown.
+// hiddenEntry describes a hidden process. Without a pidfd (fd < 0) the process's inode, parent and exit are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -63,7 +63,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. A table may also lack a process because that process is younger.
+// unshown reports whether /proc hides the process. A process may also be missing from a table that is older.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

@@ -1,7 +1,7 @@
 // Package process identifies the owner of a lock, and finds out whether it is dead and which processes belong to
 // its job.
 //
-// A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
+// A pid alone does not identify a process, because pids are reused. A pid and a start time do, if both were read in
 // one pid namespace of one boot of one machine. A process that cannot be read is never taken for dead.
 //
 // On Linux /proc must be mounted, for the pid namespace that the caller is in.
@@ -32,8 +32,8 @@ type Identity struct {
 	// a process has another image, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
-	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs, Linux 6.9); 0: unknown.
-	// It distinguishes two processes with the same pid and start, and names a process that /proc hides.
+	// Inode is the inode of the process's pidfd (pidfs, Linux 6.9); 0: unknown. No other process has it until the next
+	// boot. It distinguishes two processes with the same pid and start, and names a process that /proc hides.
 	Inode uint64
 
 	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand
@@ -110,7 +110,7 @@ func OfChild(pid int) (Identity, error) {
 		id.Inode, err = inodeOf(pid)
 	}
 	id.PID = pid
-	id.PGID, _ = unix.Getpgid(pid) // both fail only without such a process
+	id.PGID, _ = unix.Getpgid(pid) // Getpgid and Getsid fail only without such a process
 	id.SID, _ = unix.Getsid(pid)
 	return id, err
 }
@@ -122,7 +122,7 @@ type ThreadError struct{ Process int }
 func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
 
 // Here is an Identity without a process, which says only where this process reads: Boot, Machine,
-// PIDNS and TimeNS. It is the zero Identity if that is unknown.
+// PIDNS and TimeNS. Here returns the zero Identity if that is unknown.
 func Here() Identity {
 	where, _ := here()
 	return where

@@ -24,14 +24,14 @@ type Claim struct {
 	Again bool // the claim is a guarded script's, which its supervisor runs again from the beginning (adlock_guard)
 }
 
-// restarted begins the line of a Claim whose field Again is set. adlock.sh removes this word from a line that it has read.
+// restarted begins the line of a Claim whose field Again is set. adlock.sh removes this word after it has read it.
 const restarted = "again "
 
 func (c Claim) line() string {
 	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
 }
 
-// Claims parses MarkVariable in this process's environment. It skips lines that lack a field; a bad number counts as 0.
+// Claims parses MarkVariable in this process's environment. It skips lines that lack a field. A bad number counts as 0.
 func Claims() (all []Claim) {
 	for line := range strings.Lines(os.Getenv(MarkVariable)) {
 		line, again := strings.CutPrefix(strings.TrimSuffix(line, "\n"), restarted)
@@ -139,7 +139,7 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find returns the processes of list that bear the mark, or may. The token proves that a process is no older
+// find returns the processes of list that bear or may bear the mark. The token proves that a process is no older
 // than the lock. The owner's image, or an unreadable environment (errUnreadable), counts only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))

@@ -184,7 +184,7 @@ func parseStat(text []byte) (Entry, error) {
 		}
 		return address(f[field-3])
 	})
-	// A zombie counts one thread, itself. A leader that exited before its threads, also Z, counts them.
+	// A zombie has a thread count of 1. A leader that exited before its threads is in state Z too, but counts them.
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
 }

@@ -41,7 +41,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a recorded or uncounted process, not the owner, that may live; nil: none.
+// Survived returns an error that names a recorded or uncounted process, except the owner, that may live; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -55,8 +55,8 @@ func (job Job) Survived() error {
 }
 
 // uncounted returns an error if a survivor for which the lock had no room lives, or may live. It looks in the
-// groups, sessions and mark of the job, and at the descendants of a living owner. If the owner
-// lives, then the owner, this process and its ancestors do not count: they release the lock.
+// groups, sessions and mark of the job, and at the descendants of a living owner. If the owner lives, then the owner,
+// this process and its ancestors do not count: they release the lock.
 func (job Job) uncounted() error {
 	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
 	lives := job.Owner.Life() == Alive

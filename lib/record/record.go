@@ -42,7 +42,7 @@ type Record struct {
 	FromStart  bool          // the last lock is to record the start of this run
 	Learn      bool          // the atom's limits are learned from this run
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
-	Slots      int           // the limit under which the owner also took a slot; 0: none
+	Slots      int           // the limit under which the owner also took a slot; 0: the owner took none
 }
 
 // Bytes returns the record as written in the file. Line 1 is the pid alone, as in shlock and the 1997 paper.
@@ -109,7 +109,7 @@ type Content int
 const (
 	Full    Content = iota // a record of adlock
 	PIDOnly                // a pid and nothing else (shlock's)
-	Empty                  // nothing: another tool's, or a full disk's
+	Empty                  // nothing: made by another tool, or on a full disk
 	Damaged                // anything else, or cut short: replaced only if from before this boot (lockfile.Active.Wrecked)
 )
 

@@ -20,11 +20,11 @@ import (
 // "$0" | tee), the script has to run without a lock, as a part of that job. IsPart reports both cases.
 
 // IsPart reports whether a shell that reads a guarded script is at the script's second start, or belongs to a job
-// that holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for
+// that holds the script's atom in the directory. IsPart is false if that is unknown: the script then asks for
 // the lock, and is denied if its own job has it.
 //
-// A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
-// session, so what it starts is no part of the job, and may outlive it.
+// A terminal or a daemon that the job has started carries the job's mark for ever. Such a process has left
+// the job's session, so what it starts is no part of the job, and may outlive the job.
 func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 	claims := process.Claims()
 	if len(claims) > 0 && claims[0].Again && isSecondStart(shell, claims[0]) {

@@ -452,7 +452,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is the token of the lock and when it was acquired; zero before that.
+// acquisition is the token of the lock and the time at which the lock was acquired; zero before that.
 type acquisition struct {
 	token string
 	since time.Time

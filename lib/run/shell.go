@@ -19,7 +19,7 @@ import (
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all below it
 // under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL names that shell. If
-// a program calls this shell in another way, it just executes the job's own shell.
+// a program calls this shell in another way, this shell only executes the job's own shell.
 
 // defaultShell is the job's own shell if config.ShellVariable names none.
 const defaultShell = "/bin/sh"
@@ -48,7 +48,7 @@ func moreOfShell() []config.List {
 	}
 }
 
-// InstalledShell is the shell for crontabs that was installed with this program; "": none.
+// InstalledShell returns the path of the shell for crontabs that was installed with this program; "": none.
 func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
@@ -132,7 +132,7 @@ func isSemaphore(l cronline.Line) bool {
 }
 
 // nameLine gives l a name made of its command and of the further arguments in more, and returns that command
-// as an Atom keeps it. If the line or ADLOCK_NAME already gives a name, it changes nothing and returns "".
+// as an Atom keeps it. If the line or ADLOCK_NAME already gives a name, nameLine changes nothing and returns "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))

@@ -19,7 +19,7 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir has the file. Only root or this user may own it, and no other user may write to or redirect it.
+	// Dir is the file's directory. Only root or this user may own it, and no other user may write to or redirect it.
 	Dir string
 	// Apart allows the path of Dir to lead through a directory of root's to which a group may write.
 	Apart bool
@@ -39,7 +39,7 @@ type Log struct {
 	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: called before the rename in rotate and the write in appendTo; patience 0 stands for the constant.
+	// Tests set these. The functions are called before rotate renames and appendTo writes; patience 0 means the constant.
 	rotating, writing func()
 	patience          time.Duration
 }

@@ -10,8 +10,8 @@
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
 // Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time is UTC
-// with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with up to nine
-// decimals, or never. Lines are in the order of writing. A value may have any bytes (quote.go).
+// with microseconds: it sorts as text, and needs no time zone file. Durations are in seconds with up to nine
+// decimals, or the word never. Lines are in the order of writing. A value may have any bytes (quote.go).
 package runlog
 
 import (
@@ -37,12 +37,12 @@ type Event struct {
 	Store string `log:"store"`
 
 	PID    int    `log:"pid"`       // in acquire, release and lost the owner (0: unknown), else the acting process; 0 in hook
-	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
+	Node   string `log:"node"`      // the machine of PID, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // the owner is a reader: other readers may hold the atom at the same time
 
 	Owner      int    `log:"owner"`           // the owner that PID found: waited for, ended, found dead or cleared
-	OwnerNode  string `log:"owner_node"`      // its machine, if that may be another one
+	OwnerNode  string `log:"owner_node"`      // the machine of Owner, if that may be another one
 	OwnerToken string `log:"owner_token,own"` // the acquisition that this owner held
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
@@ -56,7 +56,7 @@ type Event struct {
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
 	Age      Opt[time.Duration] `log:"age"`      // of the active lock; in too-soon and clock of the last lock, in paused of the pause
-	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
+	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited or, in wait, may wait
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
 	Status Opt[int] `log:"status"` // exit status of the job (-1: no release), the hook or, in missing and not-run, adlock
@@ -85,7 +85,7 @@ func On(pid int, node string) string {
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover, Reclaim or
-// Clear that names its token. (It is Token in Release, OwnerToken in the others.) After Lost there may be none.
+// Clear that names its token. (The token is Token in Release, OwnerToken in the others.) After Lost there may be none.
 type Kind string
 
 // The kinds of events, with the fields that each carries besides the atom and PID.
@@ -97,18 +97,18 @@ const (
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if a file could not be written, or Status is -1.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, both limits, Idle.
+	// Expire, before an ending: Owner (PID itself if it is the job's supervisor), OwnerToken, Age, both limits, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
-	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; an Acquire follows unless readers are left.
+	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; Acquire follows unless readers are left.
 	Takeover Kind = "takeover"
-	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows unless readers are left.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; Acquire follows unless readers are left.
 	Reclaim Kind = "reclaim"
 	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. While
-	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends this owner.
+	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. If the
+	// owner is being ended by force, also Duration, Status, Signal; Owner is then the process that ends the job.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"

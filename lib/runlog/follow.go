@@ -14,7 +14,7 @@ var followEvery = 200 * time.Millisecond // shorter in tests
 // ErrPresent is yielded by Follow once, between the events already written and those that are written from then on.
 var ErrPresent = errors.New("all that was there has been read")
 
-// Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on
+// Follow yields the events in .1 and the current file, as Read does, and then those that follow. It goes on
 // across rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
 // the runlog is rotated three times between two checks. A line may come twice if it was written without the lock
 // into a file that had left the runlog: its writer then writes it again.

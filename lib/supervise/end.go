@@ -24,7 +24,7 @@ var newTimer = time.NewTimer // a variable for tests, in which the limit is over
 func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 
 // look is called when ExpireAfter has passed, and again some time after a watch that saw work. Unless the job
-// is being ended, it ends the job, or with Job.Watch first has the job watched.
+// is being ended, look ends the job, or with Job.Watch first has the job watched.
 func (r *run) look() {
 	switch {
 	case r.ending != nil:
@@ -69,7 +69,7 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// end starts to end the whole job, after a grace; the result goes to r.ending. It works in a goroutine, while
+// end starts to end the whole job, after a grace; the result goes to r.ending. A goroutine ends the job, while
 // the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.again = nil
@@ -90,7 +90,7 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. An error forbids any signal.
+// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. After an error the killer sends no signal.
 func (r *run) record(members []process.Identity) error {
 	if r.job.Record != nil {
 		if err := r.job.Record(members); err != nil {
@@ -106,8 +106,8 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The least and the most time from a failed ending to the next try. A try may send signals, and logs them, so that
-// time grows with the time since the first failure. againLeast is a variable for tests.
+// The shortest and the longest time from a failed ending to the next try. A try may send signals, and logs them, so
+// the time grows with the time since the first failure. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour

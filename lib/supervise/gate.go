@@ -131,15 +131,15 @@ func receive(line int) (entries []string, opened bool) {
 }
 
 // abandon ends the gate by KILL, because a stopped gate does not end when the socket is closed.
-// KILL is safe: the gate has done nothing yet, and its pid is its own until it is reaped.
+// KILL is safe: the gate has done nothing yet, and no other process gets its pid before it is reaped.
 func (g *gate) abandon() {
 	_ = unix.Kill(g.pid, unix.SIGKILL)
 	unix.Close(g.line)
 	_, _ = sysfile.Wait(g.pid)
 }
 
-// Gate must be called at the beginning of main. In a process that was started as a gate it waits, becomes the job, and
-// never returns; in other processes it does nothing.
+// Gate must be called at the beginning of main. In a process that was started as a gate, Gate waits, becomes the job
+// and never returns; in other processes it does nothing.
 func Gate() {
 	if len(os.Args) > 3 && os.Args[0] == gateName {
 		os.Exit(pass(os.Args[1], os.Args[2], os.Args[3:]))

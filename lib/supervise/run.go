@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is a running job. Only the goroutine that owns it reaps: until it has reaped a pid, the pid stays the job's.
+// run is a running job. Only the goroutine that owns it reaps: a pid stays the job's until it is reaped.
 type run struct {
 	*Supervisor
 	pid    int

@@ -15,7 +15,7 @@ import (
 )
 
 // catcher has the channels of the signals that are caught while the job runs. Notify drops a signal whose
-// channel is full: the same signal already waits there, and two pending ones are one, as in the kernel.
+// channel is full: the same signal already waits there, and two pending ones count as one, as in the kernel.
 type catcher struct {
 	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP
@@ -89,8 +89,8 @@ func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	sysfile.DieOf(sig)
 }
 
-// callWithin calls cancelled, which may be nil, and waits until cancelled returns, at most for most: the signal must
-// end this process even if a file system hangs.
+// callWithin calls cancelled, which may be nil, and waits until cancelled returns or most has passed: the signal
+// must end this process even if a file system hangs.
 func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
 	if cancelled == nil {
 		return
@@ -105,7 +105,7 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 
 // attend is called when the job starts: until then the default actions of CONT and TSTP are right. It catches CONT
 // and, unless it is ignored, TSTP. It leaves TSTP alone on a terminal: there the kernel stops the whole group, or
-// no process of an orphaned one. It then waits for the ends of this process's children (awaitChildren).
+// no process of an orphaned group. It then waits for the ends of this process's children (awaitChildren).
 func (c catcher) attend(p place) {
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {

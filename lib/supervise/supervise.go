@@ -74,8 +74,8 @@ type Job struct {
 	// Run returns an error of Begun, which changes nothing else. May be nil.
 	Begun func(process.Identity) error
 
-	// Record is called with every process of the job before the killer signals it. With WholeJob, Rest is called with the
-	// daemons that the command left. Both return ErrBeingEnded if another process is ending the job, and may be nil.
+	// Record is called with every process of the job before the killer signals it. With WholeJob, Rest is called with
+	// the daemons that the command left. Both return ErrBeingEnded if another process is ending the job; may be nil.
 	Record, Rest func([]process.Identity) error
 
 	// BeingEnded reports whether another process may be ending the job. Any goroutine may call it. May be nil.
@@ -85,7 +85,7 @@ type Job struct {
 var ErrBeingEnded = errors.New("another process is ending the job")
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine. A process has at
-// most one, because it owns the process's children, signals and process group.
+// most one, because a Supervisor owns the process's children, signals and process group.
 type Supervisor struct {
 	catcher
 	job    Job

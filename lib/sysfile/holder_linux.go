@@ -87,7 +87,7 @@ func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
 				var found unix.Stat_t // the device in the line may not be that of stat(2)
 				err := unix.Stat(dir+"/fd/"+fd.Name(), &found)
-				return err == nil && SameFile(&found, st) || err != nil && err != unix.ENOENT // an fd that cannot be checked may be the file
+				return err == nil && SameFile(&found, st) || err != nil && err != unix.ENOENT // an unreadable fd may be the file
 			}
 		}
 		return false
