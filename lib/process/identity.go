@@ -67,7 +67,7 @@ func (id Identity) Same(other Identity) bool {
 }
 
 // SharesSession reports whether both were in one session when they were read; false if a session is
-// Unrecorded or was read in another place. Sessions 0 count as one, although they may differ.
+// Unrecorded or was read in another place. Two sessions recorded as 0 count as one, although they may differ.
 func (id Identity) SharesSession(other Identity) bool {
 	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
 }

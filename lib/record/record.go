@@ -108,7 +108,7 @@ type Content int
 
 const (
 	Full    Content = iota // a record of adlock
-	PIDOnly                // a pid and nothing else (shlock's)
+	PIDOnly                // a pid and nothing else, as shlock writes
 	Empty                  // nothing: made by another tool, or on a full disk
 	Damaged                // anything else, or cut short: replaced only if from before this boot (lockfile.Active.Wrecked)
 )

@@ -88,7 +88,7 @@ func shell(open Opener, args []string) (int, error) {
 }
 
 // set exports a line's settings, which win over the crontab's. It returns an error for an unknown setting, and
-// exports the others all the same: they say where the error is recorded.
+// still exports the others, because other settings say where the error is recorded.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")

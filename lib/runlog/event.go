@@ -55,7 +55,7 @@ type Event struct {
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	Age      Opt[time.Duration] `log:"age"`      // of the active lock; in too-soon and clock of the last lock, in paused of the pause
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock; in too-soon and clock, of the last lock; in paused, of the pause
 	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited or, in wait, may wait
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
@@ -92,7 +92,7 @@ type Kind string
 const (
 	// Acquire: Token, Shared, both limits; Reason: a warning about the limits, and what was learned.
 	Acquire Kind = "acquire"
-	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
+	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is an owner; Count of the
 	// denials in a row as busy or full; Overdue if that was reported; Work.
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if a file could not be written, or Status is -1.
@@ -105,7 +105,7 @@ const (
 	Takeover Kind = "takeover"
 	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; Acquire follows unless readers are left.
 	Reclaim Kind = "reclaim"
-	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
+	// Stuck: the fields of Deny without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
 	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. If the
 	// owner is being ended by force, also Duration, Status, Signal; Owner is then the process that ends the job.
@@ -120,7 +120,7 @@ const (
 	Empty Kind = "empty"
 	// Hook, after a hook has failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved, after Count denials in a row: as the last Deny.
+	// Starved, after Count denials in a row: the fields of the last Deny.
 	Starved Kind = "starved"
 	// Overdue: Owner, OwnerToken, Age, Overdue, Reason; of a newcomer Verdict and Work, of the owner itself Token.
 	Overdue Kind = "overdue"
@@ -128,12 +128,12 @@ const (
 	Pause Kind = "pause"
 	// Resume, when a person ends such a pause before it is over: Reason.
 	Resume Kind = "resume"
-	// Paused, when a pause of more than a day is reported: as Deny.
+	// Paused, when a pause of more than a day is reported: the fields of Deny.
 	Paused Kind = "paused"
 	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is adlock's own.
 	Missing Kind = "missing"
-	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
-	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
+	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); otherwise the
+	// fields of Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
 	Wait Kind = "wait"
 	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"

@@ -64,7 +64,7 @@ func (r *run) outlast() {
 	}()
 }
 
-// anyLeft reports whether a process of the job is left. One that is not reaped yet counts.
+// anyLeft reports whether a process of the job is left. A dead process that is not reaped yet counts too.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil

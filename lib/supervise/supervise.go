@@ -10,7 +10,7 @@
 //	err = job.Show(result)               // what --quiet-ok held back
 //	result.DieAlike()                    // or exit with result.Status
 //
-// Caveats. The Go runtime takes over signals before main runs, and keeps only for INT and HUP whether they were
+// Caveats. The Go runtime takes over signals before main runs, and remembers only for INT and HUP that they were
 // ignored. The job gets the default action for other signals that were ignored at the start. The supervisor cannot
 // distinguish a signal to its whole group from one to itself: if a process other than the terminal signals the group,
 // the job gets that signal twice. On a terminal, TSTP stops only the processes that get it: a shell and the keyboard
