@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and
-// its pidfd, which any user may read. It returns false if no process has that pid or, with pidfds, for a thread's id.
+// hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and its
+// pidfd, which any user may read. hidden returns false if no process has that pid or, with pidfds, for a thread's id.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {

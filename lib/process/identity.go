@@ -24,7 +24,7 @@ type Identity struct {
 	PID   int
 	Start uint64 // Linux: clock ticks since boot (/proc/PID/stat); elsewhere: microseconds since the epoch; 0: unknown
 	PGID  int    // its process group when it was read
-	SID   int    // its session when it was read; 0: outside its pid namespace, or not shown by this system
+	SID   int    // its session when it was read; 0: a session outside the pid namespace, or one that is not shown
 	UID   int    // its effective user when it was read
 
 	// Image identifies the program image of the process when it was read: a checksum of the addresses of its code,
@@ -32,8 +32,8 @@ type Identity struct {
 	// a process has another image, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
-	// Inode is the inode of the process's pidfd (pidfs, Linux 6.9); 0: unknown. No other process has it until the next
-	// boot. It distinguishes two processes with the same pid and start, and names a process that /proc hides.
+	// Inode is the inode of the process's pidfd (pidfs, Linux 6.9); 0: unknown. No other process gets it before the
+	// next boot. It distinguishes two processes with the same pid and start, and names a process that /proc hides.
 	Inode uint64
 
 	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand

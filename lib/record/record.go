@@ -67,7 +67,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// lines names the keys of the lines after the pid. An optional line is left out if it would say nothing.
+// lines names the keys of the lines after the pid. An optional line that would say nothing is left out.
 func (r *Record) lines(l *Lines) {
 	l.Text("token", &r.Token)
 	l.failed = l.line("format", format) != format || l.failed

@@ -1,7 +1,7 @@
 // Package runlog records the transactions: requests for locks, the answers, and the signals sent.
 //
 // The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
-// one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
+// one line of logfmt per event, rotated to .1. The runlog informs people and reports. Only one decision about
 // locks reads it: --if-elapsed auto counts how often the atom was asked for too soon, and counts none
 // if the runlog cannot be read. So an error of this package never keeps a job from running.
 //
@@ -130,7 +130,7 @@ const (
 	Resume Kind = "resume"
 	// Paused, when a pause of more than a day is reported: the fields of Deny.
 	Paused Kind = "paused"
-	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is adlock's own.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is that of adlock.
 	Missing Kind = "missing"
 	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); otherwise the
 	// fields of Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.

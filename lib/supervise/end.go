@@ -10,7 +10,7 @@ import (
 )
 
 // newAlarm returns the timer of Enforce. Like every timer of the runtime it stands still while the
-// machine sleeps, and so does the job. Without Enforce it returns a timer that never runs: for
+// machine sleeps, and so does the job. Without Enforce newAlarm returns a timer that never runs: for
 // the first running timer, the runtime opens two descriptors and keeps a thread.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
@@ -90,7 +90,7 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. After an error the killer sends no signal.
+// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. At an error the killer sends no signal.
 func (r *run) record(members []process.Identity) error {
 	if r.job.Record != nil {
 		if err := r.job.Record(members); err != nil {

@@ -131,7 +131,7 @@ func receive(line int) (entries []string, opened bool) {
 }
 
 // abandon ends the gate by KILL, because a stopped gate does not end when the socket is closed.
-// KILL is safe: the gate has done nothing yet, and no other process gets its pid before it is reaped.
+// KILL is safe: the gate has done nothing yet, and no other process gets its pid before the gate is reaped.
 func (g *gate) abandon() {
 	_ = unix.Kill(g.pid, unix.SIGKILL)
 	unix.Close(g.line)

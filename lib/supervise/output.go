@@ -82,7 +82,7 @@ func newTemporary() (*os.File, error) {
 }
 
 // show copies the present content of the files to their streams; a daemon that the job left behind
-// may go on writing. It ignores SIGPIPE, so a stream whose reader has gone is an error.
+// may go on writing. show ignores SIGPIPE, so a stream whose reader has gone is an error.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	err := show(o.out.File, os.Stdout, "standard output")

@@ -49,7 +49,7 @@ func newCatcher(cancelled func(syscall.Signal)) catcher {
 	return c
 }
 
-// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to c.signals.
+// pass handles the signals: it calls standIn until the job begins, and sends them to c.signals afterwards.
 func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(syscall.Signal)) {
 	for begin := c.begin; ; {
 		var sig os.Signal

@@ -58,7 +58,7 @@ type Job struct {
 	// When End gets a value, the job is ended, with that pause between the signals. May be nil.
 	End <-chan time.Duration
 
-	// Cancelled is called, by another goroutine, with a signal that ends this process before the job. It may be nil.
+	// Cancelled is called, by another goroutine, with a signal that ends this process before the job. May be nil.
 	Cancelled func(syscall.Signal)
 
 	Pause   time.Duration          // between signals when the job is ended
@@ -120,7 +120,7 @@ func (r Result) DieAlike() {
 
 // Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a gate, which gets
 // typed input and signals from then on. Elsewhere the job has no process yet: if this process is killed before it has
-// recorded the command, the command's mark shows it (process.MarkVariable, which the caller exports).
+// recorded the command, the mark shows the command (process.MarkVariable, which the caller exports).
 //
 // The process group of this process may change: read its identity afterwards. Signals are caught from here
 // on; until Run they still end this process. Always call Run or Cancel afterwards.
@@ -152,7 +152,7 @@ func Prepare(job Job) (*Supervisor, error) {
 }
 
 // Identity returns the gate, which will become the job. The lock must name the gate, because the
-// atom stays held while the gate lives. Without a gate it returns the zero Identity.
+// atom stays held while the gate lives. Without a gate Identity returns the zero value.
 func (s *Supervisor) Identity() (process.Identity, error) {
 	if s.gate == nil {
 		return process.Identity{}, nil
