@@ -22,14 +22,14 @@ import (
 // Identity identifies one process, even after its pid has been reused.
 type Identity struct {
 	PID   int
-	Start uint64 // Linux: clock ticks since boot (/proc/PID/stat); elsewhere: microseconds since the epoch; 0: unknown
+	Start uint64 // Linux: ticks since boot, field 22 of /proc/PID/stat; elsewhere: microseconds since the epoch; 0: unknown
 	PGID  int    // its process group when it was read
 	SID   int    // its session when it was read; 0: a session outside the pid namespace, or one that is not shown
 	UID   int    // its effective user when it was read
 
-	// Image identifies the program image of the process when it was read: a checksum of the addresses of its code,
-	// stack, heap, arguments and environment. A process and all that it has forked have one image. After execve(2)
-	// a process has another image, as the kernel chooses these addresses at random. 0: unknown.
+	// Image identifies the program image of the process when it was read: a checksum of the start addresses of its
+	// code, stack, heap, arguments and environment. A process and all that it has forked have one image. After
+	// execve(2) a process has another image, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
 	// Inode is the inode of the process's pidfd (pidfs, Linux 6.9); 0: unknown. No other process gets it before the

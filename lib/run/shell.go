@@ -111,7 +111,7 @@ func unknownSetting(name string) string {
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
 // NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none is
-// near, or if the first letter after ADLOCK_ differs: a mistyped setting rarely has another first letter.
+// near, or if the first letter after ADLOCK_ differs: that is rarely a typo, so another program may read the variable.
 func NearestSetting(name string) string { return nearest(name, isOfLine) }
 
 // NearestVariable is NearestSetting for a variable of the environment, where every setting can be.
