@@ -9,7 +9,7 @@ import (
 // Pace is how often an atom is asked for and how long it runs: medians of the past, or the schedule's period.
 type Pace struct {
 	Period  time.Duration // from one request to the next; 0: not known
-	Runtime time.Duration // of a run
+	Runtime time.Duration // from the start of a run to its end
 }
 
 // Skipping returns a warning if IfElapsed, counted from completion, is about as long as the period of the

@@ -8,11 +8,11 @@ import (
 
 // Pause keeps newcomers from an atom until the pause is over. A job that is already running goes on.
 type Pause struct {
-	On     bool          // the pause has begun, and is not over
-	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom
+	On     bool          // the pause is in force
+	Left   time.Duration // until the pause ends; limit.Never: until a person resumes the atom
 	Age    time.Duration
-	Why    string // a person's words; "": none were given
-	Host   bool   // the pause is of all atoms of this host
+	Why    string // the reason that the person gave; "": none
+	Host   bool   // the pause is for all atoms of this host
 	Inside bool   // the newcomer belongs to a running job, so it passes
 }
 

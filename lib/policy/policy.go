@@ -20,8 +20,8 @@ const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // the time from the atom's last completion (Last.FromStart: start) until it may run again
-	ExpireAfter time.Duration // the owner may run this long
+	IfElapsed   time.Duration // how long after its last completion (or start: Last.FromStart) the atom may run again
+	ExpireAfter time.Duration // how long the owner may run
 	Source      Source        // of ExpireAfter; None: the newcomer has no ExpireAfter
 }
 
@@ -39,8 +39,8 @@ type Source string
 const (
 	None    Source = ""        // no limit is set
 	Learned Source = "learned" // from the atom's past runs, because a person set auto
-	Filed   Source = "file"    // from a settings file; counts if neither side has another limit
-	Said    Source = "said"    // set by a person
+	Filed   Source = "file"    // from a settings file; counts only if neither side has a limit from elsewhere
+	Said    Source = "said"    // set by an option or a variable
 )
 
 // Warning returns a warning if ExpireAfter is below IfElapsed, against the paper's rule of thumb, else "".
@@ -60,7 +60,7 @@ type Terms struct {
 	Tick   Tick // the atom runs at most once in this tick; zero: no tick
 
 	Program   string // for messages
-	Semaphore string // for messages: the --name whose runs the slots count; "": they count the atoms of Program
+	Semaphore string // for messages: the --name whose runs the slots count; "": the slots count the atoms of Program
 }
 
 // ForReader returns the terms on which a reader's lock is judged: IfElapsed concerns only the last lock.
@@ -84,7 +84,7 @@ type Situation struct {
 	Pause    Pause
 }
 
-// Decision is a newcomer's next step, and the lock it is about.
+// Decision is a newcomer's next step, and the lock that this step concerns.
 type Decision struct {
 	Step   Step
 	Active Active // the lock that decided: the active lock or a reader's lock
@@ -92,7 +92,7 @@ type Decision struct {
 
 	terms Terms
 	last  Last
-	used  bool // the tick was used
+	used  bool // the newcomer asks for a tick that was claimed
 	pause Pause
 	why   string // a reason that does not follow from the situation; "": none
 }
@@ -100,8 +100,8 @@ type Decision struct {
 // Last is what the last lock says.
 type Last struct {
 	Completed bool          // the atom has completed before
-	Age       time.Duration // since the last completion; negative if a fixed 'now' lies before it
-	FromStart bool          // Age is since the start of the last run instead
+	Age       time.Duration // since the last completion; negative if the pass clock is earlier
+	FromStart bool          // Age counts from the start of the last run
 	Future    bool          // the completion lies in the future by the real clock, so it does not count
 	Damaged   bool          // the content cannot be read, so it does not count
 	Newer     bool          // a run that replaced another, and was asked for after this newcomer's, has completed
@@ -125,16 +125,16 @@ type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // the lock has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
-	Age      time.Duration // by the pass clock, if there is one; of an Empty lock by the real clock, as its owner may still be writing it
+	Age      time.Duration // by the pass clock, if any; if Empty by the real clock, as the owner may still be writing the lock
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
-	Patience time.Duration // how long after the limit only the supervisor ends the job (--enforce)
+	Patience time.Duration // how long after the limit newcomers leave the ending to the supervisor (--enforce)
 	Remote   bool          // the lock is in a store: only the owner's machine can observe the job
 	Node     string        // in a store: the owner's machine
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
-	Entering bool          // a reader holds it for a moment, until it has a reader's lock
+	Entering bool          // a reader holds the lock for a moment, until the reader has a lock of its own
 	Newer    bool          // the owner's run was asked for after this newcomer's
 }
 
@@ -153,7 +153,7 @@ const (
 	Paused              // denied: a person has paused the atom, or the host
 )
 
-// Granted reports whether the newcomer gets the atom if nothing changes meanwhile.
+// Granted reports whether the newcomer gets the atom unless the situation changes.
 func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
@@ -170,7 +170,7 @@ func Decide(t Terms, s Situation) Decision {
 		return d
 	}
 	if s.Active.Entering && t.Shared && d.Step == Busy {
-		d.Step, d.Active = Acquire, Active{} // its holder is a reader too, about to move to a reader's lock
+		d.Step, d.Active = Acquire, Active{} // the holder is a reader too, and about to move to a reader's lock
 	}
 	if d.Step.Granted() && !t.Shared {
 		d.amongReaders(s.Readers)
@@ -237,8 +237,8 @@ func decide(limits Limits, last Last, active Active) Step {
 	return Busy
 }
 
-// Due reports whether IfElapsed has passed. It has if it is 0, if the atom never completed, or if the last lock
-// lies in the future. Otherwise an IfElapsed of never does not pass.
+// Due reports whether IfElapsed has passed. That is so if IfElapsed is 0, the atom never completed, or the last lock
+// lies in the future. In all other cases an IfElapsed of limit.Never never passes.
 func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true
@@ -246,8 +246,8 @@ func Due(limits Limits, last Last) bool {
 	return limits.IfElapsed != limit.Never && last.Age >= interval(limits, last)
 }
 
-// fromStartSlack is how much IfElapsed is shortened if it counts from the start: cron starts a job a little
-// early or late, and a daily job must not slip. The day on which summer time begins has 23 hours.
+// fromStartSlack is how much IfElapsed is shortened if it counts from the start: cron may start a job a little
+// early or late, and a daily job must not be denied for that. The day on which summer time begins has 23 hours.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	slack := min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
 	if isDays(ifElapsed) {
@@ -287,12 +287,12 @@ func Expiry(limits Limits, active Active) time.Duration {
 	case expiry == 0:
 		return 0
 	}
-	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
+	return min(expiry, limit.Never-active.Patience) + active.Patience // the sum must not overflow
 }
 
 // Expired reports whether the lock has reached Expiry; false for --replace if the owner's run was asked for later.
 func Expired(limits Limits, active Active) bool {
-	return max(0, active.Age) >= Expiry(limits, active) && !outdated(limits, active) // a pass clock may lie before the lock
+	return max(0, active.Age) >= Expiry(limits, active) && !outdated(limits, active) // the pass clock may be earlier
 }
 
 // Preempt reports whether a newcomer with these limits ends an owner at once (--replace).
@@ -310,7 +310,7 @@ func OnlyIdle(limits Limits, active Active) bool {
 	return source == Learned
 }
 
-// WatchFirst reports whether the newcomer must watch the job before ending it: in a store, the locksmith does.
+// WatchFirst reports whether the newcomer must watch the job before ending it: in a store, the locksmith watches it.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
 // spared reports whether an expired owner in a store may go on, because no watch found its job idle.
@@ -325,7 +325,7 @@ type Notice struct {
 }
 
 // Overdue reports whether the owner has passed its notice. A learned notice counts only if there is no limit,
-// or a learned one that has expired, which ends only an idle job.
+// or if a learned limit, which ends only an idle job, has expired.
 func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
@@ -445,7 +445,7 @@ func wanted(limits Limits, last Last) string {
 // wholeAge returns whole seconds, so that the figures in a sentence add up.
 func wholeAge(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
-// DueIn returns the time until IfElapsed has passed: 0 only if it has, limit.Never if it never passes.
+// DueIn returns the time until IfElapsed has passed: 0 only if IfElapsed has passed, limit.Never if it never passes.
 func DueIn(limits Limits, last Last) time.Duration {
 	switch {
 	case Due(limits, last):

@@ -25,7 +25,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt returns the tick of the moment at. Ticks of days begin at midnight in its time zone. Period 0 means no tick.
+// TickAt returns the tick of the moment at. Ticks of days begin at midnight in at's time zone. Period 0 means no tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
@@ -61,7 +61,7 @@ const tickLife = 10
 // Life returns how long a claim of the tick has to be remembered.
 func (t Tick) Life() time.Duration { return tickLife * t.Period }
 
-// Outlived reports whether a claim of that period and number can be forgotten when this tick has begun.
+// Outlived reports whether a claim of that period and number may be forgotten once this tick has begun.
 func (t Tick) Outlived(period time.Duration, number int) bool {
 	return !t.began(period, number+tickLife).After(t.Began())
 }

@@ -12,7 +12,7 @@ import (
 type band struct {
 	Key          // the leader
 	session bool // true: a session; false: a process group
-	within  int  // the session of a group; 0: one outside the pid namespace; Unrecorded: unknown
+	within  int  // the session of a group; 0: a session outside the pid namespace; Unrecorded: unknown
 }
 
 // has reports whether e is in the band and no older than its leader. A group never changes its session
@@ -27,7 +27,7 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands returns the group and the session that id led when it was read or, if it is a command, may have made since.
+// bands returns the group and the session that the process led when id was read or, as a command, may have made since.
 // Pid 1 has no band: kill(-1) signals all processes. A pid that is known to be reused has none either.
 func (id Identity) bands(command bool) (list []band) {
 	if id.PID <= 1 || id.replaced() {
@@ -45,13 +45,13 @@ func (id Identity) bands(command bool) (list []band) {
 func (job Job) bands() []band { return append(job.Owner.bands(false), job.Command.bands(true)...) }
 
 // replaced reports whether another process has the pid now, even if both started in one clock tick. A group
-// or session of that number has then ended. It is false if an inode is unknown.
+// or session of that number has then ended. replaced is false if an inode is unknown.
 func (id Identity) replaced() bool {
-	now, _ := inodeOf(id.PID) // 0, as with an error, proves nothing
+	now, _ := inodeOf(id.PID) // inode 0, also after an error, proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone reports whether a group has no members, by one kill(2). It is false for a session.
+// gone reports whether a group has no members, by one kill(2). gone is false for a session.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended reports whether list shows another process with the leader's pid. The kernel reuses that pid only once
@@ -74,13 +74,13 @@ func (b band) lives(list []Entry) bool {
 	return !b.ended(list) && (slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list))
 }
 
-// unseen reports whether a group has members and the table shows none of them; false for a session. Then /proc hides
-// the members (hidepid), or they are younger than the table. If /proc may hide processes, an exited member counts
-// as not shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group has members of which the table shows none: /proc hides them (hidepid), or they are
+// younger than the table. unseen is false for a session. If /proc may hide processes, an exited member counts as not
+// shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
 	shown := slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == b.PID && !(e.Exited && hidesProcesses()) })
-	return !shown && !b.gone() // asked again: the last member may have been reaped meanwhile
+	return !shown && !b.gone() // asked again: the last member may have been reaped since
 }

@@ -10,7 +10,7 @@ import (
 // of the wall clock do not change it; another time namespace shifts it. On other systems it equals Boottime.
 func Monotonic() time.Duration { return clock(monotonic) }
 
-// clock reads a clock that every kernel has: clock_gettime(2) fails only for ids that it does not know.
+// clock reads a clock that every kernel has: clock_gettime(2) fails only for ids that the kernel does not know.
 func clock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {

@@ -39,7 +39,7 @@ func (h Handle) verify() error {
 		return err
 	case e.Exited:
 		return unix.ESRCH
-	case e.Hidden != (h.Start >= hiddenStart): // perhaps the same process, which has become another user since
+	case e.Hidden != (h.Start >= hiddenStart): // perhaps the same process, which has changed its user since
 		return unix.EPERM
 	case e.Key() != h.Key:
 		return unix.ESRCH
@@ -47,7 +47,7 @@ func (h Handle) verify() error {
 	return nil
 }
 
-// Signal sends sig; 0 only asks for permission. Errors are the system's: unix.ESRCH if the
+// Signal sends sig; 0 only checks the permission. Errors are the system's: unix.ESRCH if the
 // process is gone, unix.EPERM if this process may not signal it.
 func (h Handle) Signal(sig unix.Signal) error {
 	if h.fd >= 0 {
@@ -59,7 +59,7 @@ func (h Handle) Signal(sig unix.Signal) error {
 	return unix.Kill(h.PID, sig)
 }
 
-// Exited is true only if the process has exited with all its threads, or is gone.
+// Exited reports whether the process is known to have exited with all its threads, or is gone.
 func (h Handle) Exited() bool {
 	if h.fd >= 0 {
 		return pidfdExited(h.fd)
@@ -67,8 +67,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await waits until the process has exited, d has passed or a signal interrupts it, and then returns true. If
-// the handle has no descriptor, it returns false at once.
+// Await waits until the process has exited, d has passed or a signal interrupts it, and then returns true.
+// Await returns false at once if the handle has no descriptor.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false

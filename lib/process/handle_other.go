@@ -30,8 +30,8 @@ func AwaitDeath(_ []Handle, d time.Duration) { time.Sleep(min(d, 5*time.Millisec
 // Children returns nil: here only the process table shows children.
 func Children(int) []int { return nil }
 
-// PIDLives reports whether any process in this pid namespace has that pid and is alive. It is false only for
-// a pid below 1 and for a confirmed death: no such process, or a zombie.
+// PIDLives reports whether any process in this pid namespace has that pid and is alive. PIDLives is false only
+// for a pid below 1 and for a confirmed death: no such process, or a zombie.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

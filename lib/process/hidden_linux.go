@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and
-// its pidfd, which any user may read. It returns false if no process has that pid or, with pidfds, for a thread's id.
+// hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and its
+// pidfd, which any user may read. hidden returns false if no process has that pid or, with pidfds, for a thread's id.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -17,12 +17,12 @@ func hidden(pid int) (Entry, bool) {
 		defer unix.Close(fd)
 		return hiddenEntry(pid, fd), true
 	case err == unix.EINVAL, err == unix.ENOENT, unix.Kill(pid, 0) == unix.ESRCH:
-		return Entry{}, false // EINVAL, since Linux 6.15 ENOENT: pid is a thread's id
+		return Entry{}, false // pid is a thread's id: EINVAL, or ENOENT since Linux 6.15
 	}
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry describes a hidden process. Without a pidfd (fd < 0) its inode, parent and exit are unknown.
+// hiddenEntry describes a hidden process. Without a pidfd (fd < 0) the process's inode, parent and exit are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -39,8 +39,8 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds to list the children of its processes, if /proc hides these children: the kernel lists
-// children of any user (CONFIG_PROC_CHILDREN). It adds no grandchildren: one child shows that the job lives.
+// hiddenChildren adds to list those children of the listed processes that /proc hides: the kernel lists children of
+// any user (CONFIG_PROC_CHILDREN). hiddenChildren adds no grandchildren: one child shows that the job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -63,7 +63,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. A table may also lack a process that started later.
+// unshown reports whether /proc hides the process. A process may also be missing from a table that is older.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

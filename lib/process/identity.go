@@ -1,8 +1,8 @@
 // Package process identifies the owner of a lock, and finds out whether it is dead and which processes belong to
 // its job.
 //
-// A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
-// one pid namespace of one boot of one machine. What cannot be read is never taken for dead.
+// A pid alone does not identify a process, because pids are reused. A pid and a start time do, if both were read in
+// one pid namespace of one boot of one machine. A process that cannot be read is never taken for dead.
 //
 // On Linux /proc must be mounted, for the pid namespace that the caller is in.
 package process
@@ -22,18 +22,18 @@ import (
 // Identity identifies one process, even after its pid has been reused.
 type Identity struct {
 	PID   int
-	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch; 0: unknown
+	Start uint64 // Linux: ticks since boot, field 22 of /proc/PID/stat; elsewhere: microseconds since the epoch; 0: unknown
 	PGID  int    // its process group when it was read
-	SID   int    // its session when it was read; 0: outside its pid namespace, or not shown by this system
+	SID   int    // its session when it was read; 0: a session outside the pid namespace, or one that is not shown
 	UID   int    // its effective user when it was read
 
-	// Image identifies its program image when it was read: it is a checksum of where its code, stack, heap,
-	// arguments and environment start. A process and all that it has forked have one image; after execve(2) a
-	// process has another one, as the kernel chooses these addresses at random. 0: unknown.
+	// Image identifies the program image of the process when it was read: a checksum of the start addresses of its
+	// code, stack, heap, arguments and environment. A process and all that it has forked have one image. After
+	// execve(2) a process has another image, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
-	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs, Linux 6.9); 0: unknown.
-	// It distinguishes two processes with the same pid and start, and names a process that /proc hides.
+	// Inode is the inode of the process's pidfd (pidfs, Linux 6.9); 0: unknown. No other process gets it before the
+	// next boot. It distinguishes two processes with the same pid and start, and names a process that /proc hides.
 	Inode uint64
 
 	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand
@@ -59,7 +59,7 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same reports whether both are one process, read in one place. Its group, session, user and image may differ.
+// Same reports whether both are one process, read in one place. The recorded group, session, user and image may differ.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
@@ -67,7 +67,7 @@ func (id Identity) Same(other Identity) bool {
 }
 
 // SharesSession reports whether both were in one session when they were read; false if a session is
-// Unrecorded or was read in another place. Sessions 0 count as one, although they may differ.
+// Unrecorded or was read in another place. Two sessions recorded as 0 count as one, although they may differ.
 func (id Identity) SharesSession(other Identity) bool {
 	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
 }
@@ -76,7 +76,7 @@ func (id Identity) SharesSession(other Identity) bool {
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
 // Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid, unix.EPERM
-// if /proc hides it (hidepid, proc(5)), a *ThreadError for the id of a thread, that of Readable, or the system's.
+// if /proc hides it (hidepid, proc(5)), a *ThreadError for a thread's id, an error of Readable, or the system's.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -110,7 +110,7 @@ func OfChild(pid int) (Identity, error) {
 		id.Inode, err = inodeOf(pid)
 	}
 	id.PID = pid
-	id.PGID, _ = unix.Getpgid(pid) // both fail only without such a process
+	id.PGID, _ = unix.Getpgid(pid) // Getpgid and Getsid fail only without such a process
 	id.SID, _ = unix.Getsid(pid)
 	return id, err
 }
@@ -122,7 +122,7 @@ type ThreadError struct{ Process int }
 func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
 
 // Here is an Identity without a process, which says only where this process reads: Boot, Machine,
-// PIDNS and TimeNS. It is the zero Identity if that is unknown.
+// PIDNS and TimeNS. Here returns the zero Identity if that is unknown.
 func Here() Identity {
 	where, _ := here()
 	return where
@@ -165,7 +165,7 @@ type Entry struct {
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
 
-	CPU    time.Duration // processor time of all its threads; this and the counts only on Linux
+	CPU    time.Duration // processor time of all its threads; CPU, Faults and Reaped are set only on Linux
 	Faults uint64        // minor page faults
 	Reaped uint64        // page faults of the children that it has waited for
 
@@ -181,8 +181,8 @@ type Key struct {
 	Start uint64
 }
 
-// hiddenStart marks the start of a process that /proc does not show. No real start is that late, and together
-// with the inode of the pidfd it still identifies one process.
+// hiddenStart marks the start of a process that /proc does not show: no real start is that late. The other bits
+// hold the inode of the pidfd, so that the start still identifies one process.
 const hiddenStart = 1 << 63
 
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }

@@ -14,7 +14,7 @@ type Job struct {
 	Survivors []Identity // members of a job whose ending has begun, and daemons that a whole job left (--whole-job)
 	Uncounted bool       // there were more survivors than the lock had room for
 
-	Token string        // the lock's, which its job has in the environment (MarkVariable); "": none
+	Token string        // the lock's token, which its job has in the environment (MarkVariable); "": none
 	Taken time.Duration // boottime at which the lock was taken
 
 	// FileUID is the user that owns the lock file, -1 without one. The owner must be that user's process, so
@@ -22,8 +22,8 @@ type Job struct {
 	// processes of the job may run as another user.
 	FileUID int
 
-	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is signalled last,
-	// so that no process gets a signal twice, and orphans stay visible to it as their subreaper (Linux).
+	// Supervised says that the owner is 'adlock run', which forwards signals and exits after its job. Such an owner is
+	// signalled last, so that no process gets a signal twice, and so that the owner still adopts orphans (Linux).
 	Supervised bool
 }
 
@@ -39,7 +39,7 @@ var (
 type StuckError struct {
 	PID     int    // negative: the process group -PID
 	Command string // "" if unknown
-	User    string // id of its user, who may be the reason; "": unknown, or there is another reason
+	User    string // id of its user, which may be the reason; "": unknown, or there is another reason
 	Err     error
 }
 
@@ -57,7 +57,7 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("%s: %v", text, e.Err)
 }
 
-// Refused returns the error that e cannot be signalled because of why, with e's user, who may be the reason.
+// Refused returns a StuckError with why, the reason why e cannot be signalled, and e's user, which may be the reason.
 func Refused(e Entry, why error) *StuckError {
 	stuck := &StuckError{PID: e.PID, Command: e.Command, Err: why}
 	if uid, err := User(e.PID); err == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // This file has been compiled but never run. The offsets are those of the C headers on 64-bit machines. A
-// record without the requested pid is refused: a wrong offset causes an error, and no signal to a stranger.
+// record without the requested pid is refused, so a wrong offset causes an error, and not a signal to a stranger.
 
 const bootIDs = false
 

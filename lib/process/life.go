@@ -11,9 +11,9 @@ type Life int
 
 // Unknown is the zero value: only a proven state is Alive or Dead.
 const (
-	Unknown Life = iota // it cannot be checked: another host or namespace, no boot id, or no inode and no start known
+	Unknown Life = iota // cannot be checked: another host or namespace, no boot id, or no inode and no start known
 	Alive
-	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
+	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or a reboot since
 )
 
 // Life reports whether the process lives. State Z proves nothing, because a leader may exit before its

@@ -14,8 +14,8 @@ import (
 // each lock (Claim), with the newest lock first. adlock.sh sets it too.
 const MarkVariable = "ADLOCK_MARK"
 
-// Claim is a line of MarkVariable: the owner's pid and start, the token, the lock's file. It proves nothing:
-// a terminal or a daemon that a job has started keeps it for ever.
+// Claim is a line of MarkVariable: the owner's pid and start, the token, the lock's file. A claim proves nothing:
+// a terminal or a daemon that a job has started keeps its claims for ever.
 type Claim struct {
 	PID   int    // 0: unknown, as in a subshell of ksh93
 	Start uint64 // 0: unknown, as in a line that adlock.sh wrote
@@ -24,14 +24,14 @@ type Claim struct {
 	Again bool // the claim is a guarded script's, which its supervisor runs again from the beginning (adlock_guard)
 }
 
-// restarted begins the line of a Claim whose field Again is set. adlock.sh cuts it off once it has read it.
+// restarted begins the line of a Claim whose field Again is set. adlock.sh removes this word after it has read it.
 const restarted = "again "
 
 func (c Claim) line() string {
 	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
 }
 
-// Claims parses MarkVariable in this process's environment. It skips lines that lack a field; a bad number is 0.
+// Claims parses MarkVariable in this process's environment. It skips lines that lack a field. A bad number counts as 0.
 func Claims() (all []Claim) {
 	for line := range strings.Lines(os.Getenv(MarkVariable)) {
 		line, again := strings.CutPrefix(strings.TrimSuffix(line, "\n"), restarted)
@@ -119,7 +119,7 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, in the table that it returns. While an execve hides an environment,
-// look reads the table again (markedWithin), unless reading one took too long. It skips members that are known.
+// look reads the table again (markedWithin), unless reading one took too long. It skips processes that are known.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -139,7 +139,7 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find returns the processes of list that bear the mark, or may. The token proves that a process is no older
+// find returns the processes of list that bear or may bear the mark. The token proves that a process is no older
 // than the lock. The owner's image, or an unreadable environment (errUnreadable), counts only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
@@ -192,7 +192,7 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 }
 
 // isOrphan reports whether e seems to have lost the parent that started it. Its parent is then unknown, pid 1, in
-// another session, or a supervisor older than the lock, which inherits orphans as a subreaper.
+// another session, or a supervisor older than the lock, which adopts orphans as a subreaper.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)

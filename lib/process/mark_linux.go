@@ -22,14 +22,14 @@ const clockTick = time.Second / 100
 
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
-// environ reads the environment as execve(2) was given it. The error is errUnreadable if the process has overwritten it
-// or /proc does not show it, errGone if e has ended. It is errChanging during an execve or if e's first thread has
-// exited.
+// environ reads the environment that execve(2) was given. The error is errUnreadable if the process has overwritten
+// its environment or /proc does not show it, errGone if e has ended, and errChanging during an execve or if e's first
+// thread has exited.
 func environ(e Entry) ([]byte, error) {
 	const looks = 20
 	for look := range looks {
 		text, err := readEnviron(e)
-		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve empties the environment for a moment
+		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // empty for a moment during an execve
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // the process or its first thread is gone
 		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // another user's process, perhaps without its first thread
 		was, overwritten := e, settled && isOverwritten(e, text)
@@ -44,7 +44,7 @@ func environ(e Entry) ([]byte, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if refused || overwritten && e.arguments == was.arguments { // otherwise there was an execve meanwhile
+		if refused || overwritten && e.arguments == was.arguments { // otherwise an execve came in between
 			return nil, errUnreadable
 		}
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
@@ -72,8 +72,8 @@ func again(e Entry) (Entry, error) {
 	return fresh, err
 }
 
-// isOverwritten reports whether a process has overwritten its environment, for example with a title: it
-// begins with no variable, or /proc/PID/cmdline shows another end of the arguments (proc_pid_cmdline(5)).
+// isOverwritten reports whether a process has overwritten its environment, for example with a title: the
+// text does not begin with a variable, or /proc/PID/cmdline shows another end of the arguments (proc_pid_cmdline(5)).
 func isOverwritten(e Entry, env []byte) bool {
 	first, _, _ := bytes.Cut(env, []byte{0})
 	if len(env) > 0 && bytes.IndexByte(first, '=') <= 0 {

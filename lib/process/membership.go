@@ -71,8 +71,8 @@ func (k *Membership) Doubts() []*Entry { return k.seen.doubts }
 // before, and stays one, whatever its parent is now.
 //
 // A child is found through its parent only while the parent is in the table: later the parent's pid may be
-// another process's. A child whose parent exited before it was seen is found only by a group, a session or
-// the mark of the job.
+// another process's. A child whose parent exited before the child was seen is found only by a group,
+// a session or the mark of the job.
 func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry

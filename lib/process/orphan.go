@@ -15,9 +15,9 @@ import (
 const between = "adlock: orphan"
 
 // StartOrphan starts this program again as an orphan, in a session of its own. An orphan outlives the process that
-// started it, and leaves the job of that process. It gets the arguments args, its name first, the directory dir ("":
-// the working directory) and the environment env. If fd is not negative, it becomes descriptor 3. Descriptors 0, 1
-// and 2 are /dev/null, and no other descriptor is passed on.
+// started it, and leaves the job of that process. The orphan gets the arguments args, its name first, the directory
+// dir ("": the working directory) and the environment env. If fd is not negative, it becomes descriptor 3. Descriptors
+// 0, 1 and 2 are /dev/null, and no other descriptor is passed on.
 //
 // An intermediate process starts the orphan, and has exited before StartOrphan returns. If this process is the
 // subreaper of its job (package supervise), it adopts the orphan, which then stays a part of the job.

@@ -39,9 +39,9 @@ func openPidfd(pid int) int {
 }
 
 // pidfs reports whether each process has a pidfd inode of its own, which is not reused before the next boot:
-// pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous inode.
+// pidfs, since Linux 6.9, on 64-bit machines. Earlier kernels have one anonymous inode for all pidfds.
 var pidfs = func() bool {
-	is, _ := knowPidfs() // with an error, it is false
+	is, _ := knowPidfs() // false with an error
 	return is
 }
 
@@ -112,8 +112,8 @@ func AwaitDeath(list []Handle, d time.Duration) {
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives reports whether any process in this pid namespace has that pid and is alive. It is false only for
-// a pid below 1 and for a confirmed death: no such process, or one that exited with all its threads.
+// PIDLives reports whether any process in this pid namespace has that pid and is alive. PIDLives is false only
+// for a pid below 1 and for a confirmed death: no such process, or one that exited with all its threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

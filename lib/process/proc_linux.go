@@ -15,7 +15,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// bootIDs: the kernel gives each boot an id, so a process recorded on this machine under another id is dead.
+// bootIDs is true: the kernel gives each boot an id. A process recorded on this machine under another id is dead.
 const bootIDs = true
 
 var here = kept(func() (Identity, error) {
@@ -94,7 +94,7 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns what one read of a file returns, nothing if it fails. It makes only three system calls.
+// slurp returns what one read of a file returns, nothing if the read fails. slurp makes only three system calls.
 func slurp(path string, buf []byte) []byte {
 	text, _ := sysfile.ReadStart(path, buf)
 	return text
@@ -112,7 +112,7 @@ func look(pid int) (Entry, error) {
 	return parseStat(text)
 }
 
-// statOf names the file below /proc/PID that shows a process; for this process that of its first thread.
+// statOf names the file below /proc/PID that shows a process; for this process, the file of its first thread.
 // Under qemu, a program of another architecture reads a made-up /proc/PID/stat of itself, with a later start,
 // and other processes would take it for dead.
 func statOf(pid int) string {
@@ -184,7 +184,7 @@ func parseStat(text []byte) (Entry, error) {
 		}
 		return address(f[field-3])
 	})
-	// A zombie counts one thread, itself. A leader that exited before its threads, also Z, counts them.
+	// A zombie has a thread count of 1. A leader that exited before its threads is in state Z too, but counts them.
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
 }

@@ -41,7 +41,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a recorded or uncounted process, not the owner, that may live; nil: none.
+// Survived returns an error that names a recorded or uncounted process, except the owner, that may live; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -55,7 +55,7 @@ func (job Job) Survived() error {
 }
 
 // uncounted returns an error if a survivor for which the lock had no room lives, or may live. It looks in the
-// groups, sessions and mark of the job, and at the descendants of a living owner. If the owner lives, it,
+// groups, sessions and mark of the job, and at the descendants of a living owner. If the owner lives, then the owner,
 // this process and its ancestors do not count: they release the lock.
 func (job Job) uncounted() error {
 	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
@@ -96,7 +96,7 @@ func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncount
 
 // Alive reports whether a process of a dead owner's job is known to live. Unlike Remains it ignores recorded
 // processes that cannot be checked, and processes that only the job's mark shows: a person may judge them dead
-// (adlock clear). It may be true if the process table cannot be read.
+// (adlock clear). Alive may be true if the process table cannot be read.
 func (job Job) Alive() bool {
 	if slices.ContainsFunc(job.Recorded(), func(id Identity) bool { return id.Life() == Alive }) {
 		return true

@@ -7,7 +7,7 @@ import (
 )
 
 // CallSupervisor renames this process, so that others recognise that it forwards signals to its descendants
-// (proc_pid_comm(5)). It avoids os.WriteFile, for which the runtime would set up its poller.
+// (proc_pid_comm(5)). CallSupervisor avoids os.WriteFile, for which the runtime would set up its poller.
 func CallSupervisor() error {
 	fd, err := sysfile.Open("/proc/self/comm", unix.O_WRONLY)
 	if err != nil {

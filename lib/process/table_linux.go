@@ -12,8 +12,8 @@ import (
 )
 
 // Table reads all processes that /proc shows, and those of their children that /proc hides. Then it looks up the pids
-// that were given out meanwhile, until there are no new ones. So it finds even a job in which each process forks a
-// successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
+// that were allocated since, until there are no new ones. So Table finds even a job in which each process forks a
+// successor and exits. If the machine forks faster than pids can be looked up, Table stops after a while.
 //
 // see, unless nil, is called with each shown process as soon as it has been read. If see returns false, the
 // process has ended since, and is left out: the processes that it has forked are in the table.
@@ -38,7 +38,7 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 			return nil, unread
 		case err != nil:
 			return nil, err
-		case now < before: // the numbers started again from the bottom
+		case now < before: // pids have wrapped around
 			list, err = whole()
 		case now > before:
 			list, err = forked(list, before, now)
@@ -50,7 +50,7 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 	return list, err
 }
 
-// lastPID returns the pid or thread id handed out last in this pid namespace; 0 if this system does not show
+// lastPID returns the pid or thread id allocated last in this pid namespace; 0 if this system does not show
 // it (subset=pid). A newcomer may then miss a job in which each process forks a successor and exits. A
 // supervisor does not: the kernel reports whether it has children.
 func lastPID() (int, error) {
@@ -95,7 +95,7 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 }
 
 // readForked adds the processes with pids in (after, upTo]; a process may be in the list twice. If many pids
-// were given out, most are unused by now, and reading all of /proc is quicker than looking up each pid.
+// were allocated, most are unused by now, and reading all of /proc is quicker than looking up each pid.
 func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	if upTo-after > len(list)/4 {
 		return s.readListed("/proc", list, after, upTo)

@@ -15,7 +15,7 @@ import (
 type Appended struct {
 	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun
-	Uncounted bool               // there were more survivors than there was room for
+	Uncounted bool               // there were more survivors than the lock had room for
 }
 
 // Longest is the largest size in bytes of a lock, appended lines included.
@@ -42,8 +42,8 @@ func processLine(key string, id process.Identity) string {
 	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
 }
 
-// parseAppended ignores an unfinished last line. ok is false if a line is unknown or bad, which makes the
-// lock Damaged. It gives the processes the owner's machine and boot.
+// parseAppended reads appended lines, except an unfinished last one. ok is false if a line is unknown or bad, which
+// makes the lock Damaged. The processes get the owner's machine and boot.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
 	for line := range strings.Lines(string(tail)) {

@@ -15,7 +15,7 @@ import (
 // order, and either writes the lines or reads them.
 type Lines struct {
 	written []byte
-	read    map[string]string // nil: they are being written
+	read    map[string]string // nil: the lines are being written
 	failed  bool              // a line is missing or bad
 }
 
@@ -54,7 +54,7 @@ func (l *Lines) has(key string, write bool) bool {
 	return there
 }
 
-// Optional writes or reads a line by name, the method for its kind of value. A missing line stands for the zero value.
+// Optional writes or reads a line with name, the method for its kind of value. A missing line means the zero value.
 func Optional[T comparable](l *Lines, key string, v *T, name func(string, *T)) {
 	if l.has(key, *v != *new(T)) {
 		name(key, v)

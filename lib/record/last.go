@@ -18,7 +18,7 @@ type Memory struct {
 	Newest  Start     // when the newest run that replaced another was asked for; zero: not recorded
 	Learned learn.State
 	Pause   Pause
-	other   []string // lines of other keys, as they were, each with its end
+	other   []string // lines with unknown keys, unchanged, each with its newline
 }
 
 func (m Memory) Bytes() []byte {

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause denies starts: in a last lock those of its atom, in the host's file those of all atoms. The zero Pause: none.
+// Pause denies starts: of one atom in a last lock, of all atoms in the host's file. The zero Pause denies none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause

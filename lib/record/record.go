@@ -21,7 +21,7 @@ const format = "1"
 // of a new field may be missing. Lines 1 and 2, which shells read, and the line end= stay as they are. Raise format
 // only if a reader that does not know a new field would do harm: that reader treats the lock as damaged.
 type Record struct {
-	Owner process.Identity // the process that holds the lock; once it is dead, the processes that are left of its job hold the lock
+	Owner process.Identity // the process that holds the lock; once it is dead, what is left of its job holds the lock
 	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
@@ -34,15 +34,15 @@ type Record struct {
 	IfElapsed   time.Duration // what the owner asked for; only for display
 	ExpireAfter time.Duration // what the owner asked for
 	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
-	Notice      time.Duration // set by the owner; 0: none
+	Notice      time.Duration // the age at which the run is overdue, set by the owner; 0: none
 
-	Replaces   bool          // the owner preempted what ran before; the last lock is to record when this run was asked for
+	Replaces   bool          // the owner preempted a run; the last lock is to record when this run was asked for
 	Supervised bool          // the owner is `adlock run`, which forwards signals to its job
 	Patience   time.Duration // how long after ExpireAfter newcomers let the owner end its job itself
 	FromStart  bool          // the last lock is to record the start of this run
 	Learn      bool          // the atom's limits are learned from this run
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
-	Slots      int           // the limit under which the owner also took a slot; 0: none
+	Slots      int           // the limit under which the owner also took a slot; 0: the owner took none
 }
 
 // Bytes returns the record as written in the file. Line 1 is the pid alone, as in shlock and the 1997 paper.
@@ -67,7 +67,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// lines names the keys of the lines after the pid. An optional line is left out if it would say nothing.
+// lines names the keys of the lines after the pid. An optional line that would say nothing is left out.
 func (r *Record) lines(l *Lines) {
 	l.Text("token", &r.Token)
 	l.failed = l.line("format", format) != format || l.failed
@@ -108,13 +108,13 @@ type Content int
 
 const (
 	Full    Content = iota // a record of adlock
-	PIDOnly                // a pid and nothing else (shlock's)
-	Empty                  // nothing: another tool's, or a full disk's
-	Damaged                // anything else, or cut short: not replaced, unless from before this boot (lockfile.Active.Wrecked)
+	PIDOnly                // a pid and nothing else, as shlock writes
+	Empty                  // nothing: made by another tool, or on a full disk
+	Damaged                // anything else, or cut short: replaced only if from before this boot (lockfile.Active.Wrecked)
 )
 
-// ParseAll reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's.
-// But the content is PIDOnly if exactly the first line is left, and Empty if nothing is left.
+// ParseAll reads the content of an active lock. A record cut short is Damaged: a pid that has lost its end
+// is another process's. But the content is PIDOnly if exactly the first line is left, and Empty if nothing is left.
 func ParseAll(content []byte) (Record, Appended, Content) {
 	head, tail := Split(content)
 	record, kind := parseRecord(head)

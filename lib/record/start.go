@@ -17,7 +17,7 @@ type Start struct {
 	timeNS   uint64
 }
 
-// IsHere reports whether the start was in this boot and time namespace.
+// IsHere reports whether the start was recorded in this boot and time namespace.
 func (s Start) IsHere() bool {
 	here := process.Here()
 	return s.boot != "" && s.boot == here.Boot && s.timeNS == here.TimeNS

@@ -20,11 +20,11 @@ import (
 // "$0" | tee), the script has to run without a lock, as a part of that job. IsPart reports both cases.
 
 // IsPart reports whether a shell that reads a guarded script is at the script's second start, or belongs to a job
-// that holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for
+// that holds the script's atom in the directory. IsPart is false if that is unknown: the script then asks for
 // the lock, and is denied if its own job has it.
 //
-// A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
-// session, so what it starts is no part of the job, and may outlive it.
+// A terminal or a daemon that the job has started carries the job's mark for ever. Such a process has left
+// the job's session, so what it starts is no part of the job, and may outlive the job.
 func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 	claims := process.Claims()
 	if len(claims) > 0 && claims[0].Again && isSecondStart(shell, claims[0]) {
@@ -67,9 +67,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (if a supervisor, then
-// without a daemon between them), or the shell carries the lock's mark in the owner's session. The mark may be a copy:
-// a living supervisor must also be an ancestor of the shell, as it adopts all that is left of its job.
+// isJobs reports whether the shell belongs to the lock's job: the owner is the shell's ancestor (if
+// a supervisor, without a daemon between the two), or the shell has the lock's mark and is in the owner's session. The
+// mark may be a copy, so a living supervisor, which adopts all that is left of its job, must also be an ancestor.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })

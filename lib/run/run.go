@@ -232,7 +232,7 @@ func (r *runArgs) configure(options []config.Option) error {
 	return nil
 }
 
-// check refuses options that this system cannot keep, or that contradict each other and none wins. It sets the tick.
+// check refuses options that this system cannot honour, or that conflict if neither wins. It also sets the tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
@@ -278,8 +278,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the place of higher precedence
-// wins; in settings files, the section. Both on the command line, in variables or in one section are an error.
+// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the place of higher precedence wins,
+// or the more specific section of a settings file. It is an error to set both in one place or one section.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -300,7 +300,7 @@ func (r *runArgs) checkReplace() error {
 }
 
 // checkEnforce ignores --enforce without a limit, but refuses it on the command line. If --replace is set too, the
-// rules of checkReplace apply. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
+// rules of checkReplace apply. A limit for a semaphore implies --enforce, as no newcomer ends one of its runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
@@ -452,7 +452,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is the token of the lock and when it was acquired; zero before that.
+// acquisition is the token of the lock and the time at which the lock was acquired; zero before that.
 type acquisition struct {
 	token string
 	since time.Time
@@ -558,7 +558,7 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	return lockdir.Open(dir, rec)
 }
 
-// recorder returns the lock directory and the recorder. The runs of a store are in this machine's runlog, too.
+// recorder returns the lock directory and the recorder, which records runs under a store's locks in the runlog too.
 func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	rec.Hook = r.Hook
 	if dir, err = config.DirOf(r.store); err != nil {
@@ -614,7 +614,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reason := fault.Plain(d.Reason()) // a pause's reason may hold anything
+	reason := fault.Plain(d.Reason()) // a pause's reason may contain any bytes
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
 	}

@@ -19,7 +19,7 @@ import (
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all below it
 // under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL names that shell. If
-// a program calls this shell in another way, it just executes the job's own shell.
+// a program calls this shell in another way, this shell only executes the job's own shell.
 
 // defaultShell is the job's own shell if config.ShellVariable names none.
 const defaultShell = "/bin/sh"
@@ -48,7 +48,7 @@ func moreOfShell() []config.List {
 	}
 }
 
-// InstalledShell is the shell for crontabs that was installed with this program; "": none.
+// InstalledShell returns the path of the shell for crontabs that was installed with this program; "": none.
 func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
@@ -88,7 +88,7 @@ func shell(open Opener, args []string) (int, error) {
 }
 
 // set exports a line's settings, which win over the crontab's. It returns an error for an unknown setting, and
-// exports the others all the same: they say where the error is recorded.
+// still exports the others, because other settings say where the error is recorded.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -111,7 +111,7 @@ func unknownSetting(name string) string {
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
 // NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none is
-// near, or if the first letter after ADLOCK_ differs: that one is rarely mistyped, so another program may read it.
+// near, or if the first letter after ADLOCK_ differs: that is rarely a typo, so another program may read the variable.
 func NearestSetting(name string) string { return nearest(name, isOfLine) }
 
 // NearestVariable is NearestSetting for a variable of the environment, where every setting can be.
@@ -132,7 +132,7 @@ func isSemaphore(l cronline.Line) bool {
 }
 
 // nameLine gives l a name made of its command and of the further arguments in more, and returns that command
-// as an Atom keeps it. If the line or ADLOCK_NAME already gives a name, it changes nothing and returns "".
+// as an Atom keeps it. If the line or ADLOCK_NAME already gives a name, nameLine changes nothing and returns "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))

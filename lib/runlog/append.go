@@ -19,7 +19,7 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir has the file. Only root or this user may own it, and no other user may write to or redirect it.
+	// Dir is the file's directory. Only root or this user may own it, and no other user may write to or redirect it.
 	Dir string
 	// Apart allows the path of Dir to lead through a directory of root's to which a group may write.
 	Apart bool
@@ -29,8 +29,8 @@ type Log struct {
 	Locks string
 	// Store is the store of those events that do not name one.
 	Store string
-	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds it only by one longer line,
-	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps two such files.
+	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds Max only if one line is
+	// longer, several writers add lines at once, or the file cannot be locked or renamed. Adlock keeps two such files.
 	Max int64
 
 	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the files.
@@ -39,7 +39,7 @@ type Log struct {
 	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: called before the rename in rotate and the write in appendTo; patience 0 stands for the constant.
+	// Tests set these. The functions are called before rotate renames and appendTo writes; patience 0 is the constant.
 	rotating, writing func()
 	patience          time.Duration
 }
@@ -49,7 +49,7 @@ type Log struct {
 // second name, and a file that belongs to neither root nor the effective user.
 //
 // After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error of the
-// rotation comes after the line was written. Append waits at most twice patience, unless the file is rotated.
+// rotation is returned after the line was written. Append waits at most twice patience, unless the file is rotated.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package runlog records the transactions: requests for locks, the answers, and the signals sent.
 //
 // The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
-// one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
+// one line of logfmt per event, rotated to .1. The runlog informs people and reports. Only one decision about
 // locks reads it: --if-elapsed auto counts how often the atom was asked for too soon, and counts none
 // if the runlog cannot be read. So an error of this package never keeps a job from running.
 //
@@ -10,8 +10,8 @@
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
 // Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time is UTC
-// with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with up to nine
-// decimals, or never. Lines are in the order of writing. A value may have any bytes (quote.go).
+// with microseconds: it sorts as text, and needs no time zone file. Durations are in seconds with up to nine
+// decimals, or the word never. Lines are in the order of writing. A value may have any bytes (quote.go).
 package runlog
 
 import (
@@ -36,13 +36,13 @@ type Event struct {
 	// Store is the address of the store that holds the atom; "": a lock directory.
 	Store string `log:"store"`
 
-	PID    int    `log:"pid"`       // the owner in acquire, release and lost (0: unknown), else the acting process; 0 in hook
-	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
+	PID    int    `log:"pid"`       // in acquire, release and lost the owner (0: unknown), else the acting process; 0 in hook
+	Node   string `log:"node"`      // the machine of PID, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // the owner is a reader: other readers may hold the atom at the same time
 
 	Owner      int    `log:"owner"`           // the owner that PID found: waited for, ended, found dead or cleared
-	OwnerNode  string `log:"owner_node"`      // its machine, if that may be another one
+	OwnerNode  string `log:"owner_node"`      // the machine of Owner, if that may be another one
 	OwnerToken string `log:"owner_token,own"` // the acquisition that this owner held
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
@@ -55,11 +55,11 @@ type Event struct {
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	Age      Opt[time.Duration] `log:"age"`      // of the active lock; too-soon and event clock: of the last lock; paused: of the pause
-	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock; in too-soon and clock, of the last lock; in paused, of the pause
+	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited or, in wait, may wait
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Status Opt[int] `log:"status"` // exit status of the job (-1: it did not release), the hook or, in missing and not-run, adlock
+	Status Opt[int] `log:"status"` // exit status of the job (-1: no release), the hook or, in missing and not-run, adlock
 	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job, hook or newcomer
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
@@ -85,30 +85,30 @@ func On(pid int, node string) string {
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover, Reclaim or
-// Clear that names its token. (It is Token in Release, OwnerToken in the others.) After Lost there may be none.
+// Clear that names its token. (The token is Token in Release, OwnerToken in the others.) After Lost there may be none.
 type Kind string
 
 // The kinds of events, with the fields that each carries besides the atom and PID.
 const (
 	// Acquire: Token, Shared, both limits; Reason: a warning about the limits, and what was learned.
 	Acquire Kind = "acquire"
-	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
+	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is an owner; Count of the
 	// denials in a row as busy or full; Overdue if that was reported; Work.
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if a file could not be written, or Status is -1.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, both limits, Idle.
+	// Expire, before an ending: Owner (PID itself if it is the job's supervisor), OwnerToken, Age, both limits, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
-	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; an Acquire follows, unless a reader is left.
+	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; Acquire follows unless readers are left.
 	Takeover Kind = "takeover"
-	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows, unless a reader is left.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; Acquire follows unless readers are left.
 	Reclaim Kind = "reclaim"
-	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
+	// Stuck: the fields of Deny without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. While
-	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.
+	// Lost, found at a release: Token, Reason; Owner and OwnerToken if another owner's lock is there. If the
+	// owner is being ended by force, also Duration, Status, Signal; Owner is then the process that ends the job.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
@@ -120,7 +120,7 @@ const (
 	Empty Kind = "empty"
 	// Hook, after a hook has failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved, after Count denials in a row: as the last Deny.
+	// Starved, after Count denials in a row: the fields of the last Deny.
 	Starved Kind = "starved"
 	// Overdue: Owner, OwnerToken, Age, Overdue, Reason; of a newcomer Verdict and Work, of the owner itself Token.
 	Overdue Kind = "overdue"
@@ -128,18 +128,18 @@ const (
 	Pause Kind = "pause"
 	// Resume, when a person ends such a pause before it is over: Reason.
 	Resume Kind = "resume"
-	// Paused, when a pause of more than a day is reported: as Deny.
+	// Paused, when a pause of more than a day is reported: the fields of Deny.
 	Paused Kind = "paused"
-	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is adlock's own.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is that of adlock.
 	Missing Kind = "missing"
-	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
-	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
+	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); otherwise the
+	// fields of Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
 	Wait Kind = "wait"
 	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun, after trouble with the directory or store, or refused options (Status 64), or if its own job denies
-	// the newcomer (then also the fields of Deny): Status, Reason. Age, in a store, if the hook was told: for
-	// how long the store had kept all jobs from running.
+	// NotRun, after an error of the directory or store, or refused options (Status 64), or if the newcomer belongs to
+	// the job that denies it (then also the fields of Deny): Status, Reason. In a store, if the hook was called, Age
+	// is how long the store had kept all jobs from running.
 	NotRun Kind = "not-run"
 )
 

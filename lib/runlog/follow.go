@@ -14,10 +14,10 @@ var followEvery = 200 * time.Millisecond // shorter in tests
 // ErrPresent is yielded by Follow once, between the events already written and those that are written from then on.
 var ErrPresent = errors.New("all that was there has been read")
 
-// Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on
+// Follow yields the events in .1 and the current file, as Read does, and then those that follow. It goes on
 // across rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
 // the runlog is rotated three times between two checks. A line may come twice if it was written without the lock
-// into a file that had left the runlog, because its writer repeats it.
+// into a file that had left the runlog: its writer then writes it again.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var readers []*reader // of the runlog's files
@@ -45,8 +45,8 @@ func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	}
 }
 
-// readersOf returns a reader for each file, from known if it has one, and in left the rest of known. A file stays open
-// while it is part of the runlog: a writer without the lock may write there even after the rotation.
+// readersOf returns a reader for each file, from known if possible, and in left the rest of known. A file stays open
+// while it is part of the runlog: a writer without the lock may write into it even after the rotation.
 func readersOf(files []*os.File, host string, known []*reader) (readers, left []*reader) {
 	for _, file := range files {
 		at := slices.IndexFunc(known, func(r *reader) bool { return areSame(r.file, file) })
@@ -63,7 +63,7 @@ func readersOf(files []*os.File, host string, known []*reader) (readers, left []
 }
 
 // more yields what is new in each file; false if yield wants no more or a read failed. All files are open before
-// the first is read: to a file that is not the newest, only writers without the lock may still add lines.
+// the first is read, so only writers without the lock may still add lines to a file that is not the newest.
 func more(readers []*reader, yield func(Event, error) bool) bool {
 	for i, r := range readers {
 		if err := r.rewind(); err != nil {

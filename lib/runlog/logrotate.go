@@ -22,8 +22,8 @@ const (
 // Unzip uncompresses files of gzip(1). Programs that read such files set it, so that the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
-// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. logrotate leaves no higher
-// number alone, so Hosts needs only these.
+// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. logrotate keeps no file
+// with a higher number without one of these, so Hosts needs only these.
 func cutRotated(name string) string {
 	plain := strings.TrimSuffix(name, compressed)
 	for n := 1; n <= 2; n++ {
@@ -37,7 +37,7 @@ func cutRotated(name string) string {
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
 // openRotated opens the rotated files that are not among newer, and returns the oldest first. It stops at a missing
-// number above 1, or with an error at an unreadable file. While logrotate compresses a file, it opens the plain one.
+// number above 1, or with an error at an unreadable file. While logrotate compresses a file, the plain one is opened.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
 	for n := 1; n <= mostRotated; n++ {
 		name := dir + "/" + rotatedName(fileName(host), n)
@@ -100,7 +100,7 @@ func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	if most == math.MaxInt64 {
 		return z, 0, nil
 	}
-	// A small file may hold a long text, whose end can only be reached through all of it.
+	// A small file may hold a long text, which can only be uncompressed from its beginning.
 	all, _ := io.ReadAll(io.LimitReader(z, most+1))
 	z.reader = bytes.NewReader(all)
 	return z, int64(len(all)), nil

@@ -17,7 +17,7 @@ func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
 }
 
-// yieldNewest is apart from Newest, as the compiler would otherwise copy its code into each caller's loop.
+// yieldNewest is separate from Newest, as the compiler would otherwise copy its code into each caller's loop.
 func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	if l.Seen != nil {
 		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })

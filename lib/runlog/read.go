@@ -21,7 +21,7 @@ import (
 // DamagedLine is the error for a line that is no event, and for the damaged rest of a compressed file. Reading goes on.
 type DamagedLine struct {
 	File   string // the file's path
-	Line   int    // its number in the part of the file that was read, from 1; for a damaged rest: of the line before, or 0
+	Line   int    // the line number, from 1, in what was read of the file; of a damaged rest: of the line before, or 0
 	Text   string // the line, cut at 4 KiB; for a damaged rest: ""
 	Reason string // what is wrong with it
 }
@@ -68,10 +68,10 @@ var ErrCut = errors.New("begins before this")
 // Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
 // an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
 // ends Read; without a runlog it is fs.ErrNotExist. Lines that are written after Read has reached the end are not
-// yielded; those of a file that is rotated meanwhile come once. Read takes no lock, so a slow reader delays no writer.
+// yielded; a file that is rotated during Read is read once. Read takes no lock, so a slow reader delays no writer.
 //
-// It leaves out the lines that begin before the last most bytes of all files together. A rotated file other than .1 is
-// left out whole if it does not fit into them.
+// Read leaves out the lines that begin before the last most bytes of all files together. A rotated file other than .1
+// is left out whole if it does not fit into them.
 func Read(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
@@ -144,7 +144,7 @@ func (r *reader) start(f *os.File) {
 }
 
 // skip lets the reader begin with the first line in the file's last most bytes, and read no more than that,
-// however the file grows. Line numbers count from there.
+// even if the file grows. Line numbers count from there.
 func (r *reader) skip(most int64) error {
 	if most == math.MaxInt64 {
 		return nil
@@ -230,8 +230,8 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens .1 and the current file, in this order in the result; it leaves out a missing one. It
-// opens the current file first: if that still has its name after .1 is open, no line is missing or doubled.
+// openRunlog returns .1 and the current file, in this order, and leaves out a missing one. It opens the current
+// file first: if that file still has its name after .1 was opened, no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err

@@ -22,11 +22,11 @@ import (
 //   - A writer that locks the file after the rename finds another one under the name, or none, and
 //     starts again.
 //   - If two processes find the file too long, the second finds another file under the name, and
-//     leaves it. So the content of .1 stays for a whole Max of newer lines.
+//     leaves that file alone. So the content of .1 stays for a whole Max of newer lines.
 //
 // A process that holds a lock and is stopped must not delay a job. So after patience a writer writes
 // without the lock, and checks its file afterwards. If the file is neither under the name nor .1, the line is
-// gone with it and is written again. A rotation never happens without the lock, so on a file system
+// lost with the file, and is written again. A rotation never happens without the lock, so on a file system
 // without flock there is none: above Max every Append reports that.
 
 // patience is how long to wait for a lock: a process holds it only for a few system calls.

@@ -10,7 +10,7 @@ import (
 )
 
 // newAlarm returns the timer of Enforce. Like every timer of the runtime it stands still while the
-// machine sleeps, and so does the job. Without Enforce it returns a timer that never runs: for
+// machine sleeps, and so does the job. Without Enforce newAlarm returns a timer that never runs: for
 // the first running timer, the runtime opens two descriptors and keeps a thread.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
@@ -24,7 +24,7 @@ var newTimer = time.NewTimer // a variable for tests, in which the limit is over
 func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 
 // look is called when ExpireAfter has passed, and again some time after a watch that saw work. Unless the job
-// is being ended, it ends the job, or with Job.Watch first has the job watched.
+// is being ended, look ends the job, or with Job.Watch first has the job watched.
 func (r *run) look() {
 	switch {
 	case r.ending != nil:
@@ -69,7 +69,7 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// end starts to end the whole job, after a grace; the result goes to r.ending. It works in a goroutine, while
+// end starts to end the whole job, after a grace; the result goes to r.ending. A goroutine ends the job, while
 // the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.again = nil
@@ -77,8 +77,8 @@ func (r *run) end(grace time.Duration) {
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll ends what is left of the job after grace. While another process is ending it, endAll only waits:
-// each process must get each signal once, and orphans need their subreaper, which is this process.
+// endAll ends what is left of the job after grace. While another process is ending the job, endAll only
+// waits: each process must get each signal once, and orphans need their subreaper, which is this process.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.record}
 	for !r.none(grace) {
@@ -90,7 +90,7 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. An error forbids any signal.
+// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. At an error the killer sends no signal.
 func (r *run) record(members []process.Identity) error {
 	if r.job.Record != nil {
 		if err := r.job.Record(members); err != nil {
@@ -106,13 +106,13 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from a failed ending to the next try. A try may send signals, and logs them, so the times grow
-// with the time that has passed since the first failure. againLeast is a variable for tests.
+// The shortest and the longest time from a failed ending to the next try. A try may send signals, and logs them, so
+// the time grows with the time since the first failure. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour
 
-// isOver reaps, and reports whether Run may return. It may not if err says that the job could not be ended, or that
+// isOver reaps, and reports whether Run may return. Run may not if err says that the job could not be ended, or that
 // its processes could not be read. Then isOver reports err (Job.Stuck) and schedules another try.
 func (r *run) isOver(err error) bool {
 	r.reap()
@@ -144,7 +144,7 @@ func (r *run) tryAgain() {
 }
 
 // none waits for at most grace until no process of the job lives, and reports whether that is so. If the
-// processes cannot be read it returns false; Killer then reports the error.
+// processes cannot be read, none returns false; Killer then reports the error.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
 	for until := time.Now().Add(grace); ; time.Sleep(interval) {

@@ -71,7 +71,7 @@ func execute(path string, args []string, exec func(path string, args []string) e
 }
 
 // IsText reports whether the first line, or its first 256 bytes, has no null byte: shells check that before they run
-// a file as a script. It is false if the file is empty or cannot be read.
+// a file as a script. IsText is false if the file is empty or cannot be read.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

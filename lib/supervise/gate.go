@@ -17,15 +17,15 @@ import (
 // gateName is argument 0 of a gate. It is no verb, so no person types it.
 const gateName = "adlock: gate"
 
-// The message that opens the gate is goAhead with the descriptors that stay open in the job (only then is it known
-// which), entries of the environment with a NUL between them, and endOfMessage. End of file does not open it: the
+// The message that opens the gate is goAhead with the descriptors that stay open in the job (they are known only then),
+// entries of the environment with a NUL between them, and endOfMessage. End of file does not open the gate: the
 // supervisor has died, perhaps before it had the lock.
 const (
 	goAhead      = "g"
 	endOfMessage = "\x00\x00"
 )
 
-// gate is a child that becomes the job at goAhead, so that the job's pid can be recorded before it acts.
+// gate is a child that becomes the job at goAhead, so that the job's pid can be recorded before the job acts.
 type gate struct {
 	pid  int
 	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
@@ -67,7 +67,7 @@ func (j *Job) kept() []int {
 }
 
 // forkInheriting starts a program that keeps the descriptors fds, besides files as 0, 1 and 2. No other
-// goroutine may fork meanwhile, or its child would inherit fds. (syscall.ForkLock is no help: ForkExec takes it.)
+// goroutine may fork during the call: its child would inherit fds. (syscall.ForkLock is no help: ForkExec takes it.)
 func forkInheriting(fds []int, path string, args, env []string, files []uintptr) (int, error) {
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -78,7 +78,7 @@ func forkInheriting(fds []int, path string, args, env []string, files []uintptr)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open opens the gate, and waits until the gate is the job or is dead. An error says why it cannot become the job.
+// open opens the gate, and waits until the gate is the job or dead. An error says why the gate cannot become the job.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
 	if err := g.send(); errors.Is(err, unix.EPIPE) {
@@ -131,15 +131,15 @@ func receive(line int) (entries []string, opened bool) {
 }
 
 // abandon ends the gate by KILL, because a stopped gate does not end when the socket is closed.
-// KILL is safe: the gate has done nothing yet, and its pid is its own until it is reaped.
+// KILL is safe: the gate has done nothing yet, and no other process gets its pid before the gate is reaped.
 func (g *gate) abandon() {
 	_ = unix.Kill(g.pid, unix.SIGKILL)
 	unix.Close(g.line)
 	_, _ = sysfile.Wait(g.pid)
 }
 
-// Gate must be called at the beginning of main. In a process that was started as a gate it waits, becomes the job, and
-// never returns; in other processes it does nothing.
+// Gate must be called at the beginning of main. In a process that was started as a gate, Gate waits, becomes the job
+// and never returns; in other processes it does nothing.
 func Gate() {
 	if len(os.Args) > 3 && os.Args[0] == gateName {
 		os.Exit(pass(os.Args[1], os.Args[2], os.Args[3:]))

@@ -36,8 +36,8 @@ func newOutput() (*output, error) {
 	return &output{out, trouble}, err
 }
 
-// incomplete returns an error if the files could not grow, and may lack some output. The job has got the
-// error of that write, and may have ignored it.
+// incomplete returns an error if a file has no room to grow, so that some output may be missing. The job has got the
+// error of its failed write, and may have ignored it.
 func (o *output) incomplete() error {
 	for _, file := range []held{o.out, o.trouble} {
 		if why := sysfile.NoRoomIn(int(file.Fd())); why != nil {
@@ -82,7 +82,7 @@ func newTemporary() (*os.File, error) {
 }
 
 // show copies the present content of the files to their streams; a daemon that the job left behind
-// may go on writing. It ignores SIGPIPE, so a stream whose reader has gone is an error.
+// may go on writing. show ignores SIGPIPE, so a stream whose reader has gone is an error.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	err := show(o.out.File, os.Stdout, "standard output")

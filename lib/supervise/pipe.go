@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// pipe copies the job's output to Job.Output. As with $(command) in a shell, it ends when no
-// process is left that could write to it.
+// pipe copies the job's output to Job.Output. As with $(command) in a shell, the copying ends
+// when no process is left that could write to the pipe.
 type pipe struct {
 	reader, writer *os.File
 	output         io.Writer

@@ -19,9 +19,9 @@ const (
 )
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
-// shell's status of such a death, as mksh does. (zsh exits with 1 at a HUP, which does not count.) It is also true
-// while another process may be ending the job. If this process exited now, the remaining processes would lose their
-// subreaper. Those that fork and exit could then not be found any more.
+// shell's status of such a death, as mksh does. (zsh exits with 1 at a HUP, which does not count.) wasEnded is also
+// true while another process may be ending the job. If this process exited now, the remaining processes would lose
+// their subreaper. Those that fork and exit could then not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
@@ -31,15 +31,15 @@ func isDeath(status int) bool {
 	return slices.Contains([]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGKILL, unix.SIGTERM}, unix.Signal(status-128))
 }
 
-// mustOutlast reports whether to wait for processes that the command left behind. It calls wasEnded, which
-// reads the lock, only if there may be such processes.
+// mustOutlast reports whether to wait for processes that the command left behind. mustOutlast calls wasEnded,
+// which reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
 // isAlone reports whether certainly no process of the job is left: orphans of the job are children of this subreaper.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast first records the daemons of a whole job. Then a goroutine waits until no process of the job lives, or
-// mustOutlast is false, and sends nil, or the error of reading the processes, to r.rest. Meanwhile newcomers find the
+// mustOutlast is false, and sends nil, or the error of reading the processes, to r.rest. Until then newcomers find the
 // atom busy. A newcomer ends what is left when the limit has passed, and this process does so at TERM.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
@@ -64,7 +64,7 @@ func (r *run) outlast() {
 	}()
 }
 
-// anyLeft reports whether a process of the job is left. One that is not reaped yet counts.
+// anyLeft reports whether a process of the job is left. A dead process that is not reaped yet counts too.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil
@@ -78,7 +78,7 @@ func (r *run) anyLeft() (bool, error) {
 const mostRecorded = 64
 
 // recordRest records in the lock the daemons of a whole job. They have left the session in which the mark counts: if
-// this process died, a newcomer could not find them. If there are more than mostRecorded, it records none.
+// this process died, a newcomer could not find them. If there are more than mostRecorded, recordRest records none.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

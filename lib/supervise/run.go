@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is a running job. Only the goroutine that owns it reaps: until it has reaped a pid, the pid stays the job's.
+// run is a running job. Only the goroutine that owns it reaps: a pid stays the job's until it is reaped.
 type run struct {
 	*Supervisor
 	pid    int
@@ -83,8 +83,8 @@ func (r *run) start() error {
 	return err
 }
 
-// callBegun calls Begun with the command. If this process is killed earlier, the mark shows the command: a
-// gate for each command would make a start take half as long again.
+// callBegun calls Begun with the command. If this process is killed before that, only the mark shows the command. With
+// a gate the lock would name every command, but each start would take half as long again.
 func (r *run) callBegun() error {
 	if r.job.Begun == nil {
 		return nil
@@ -199,7 +199,7 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	return status.ExitStatus(), 0
 }
 
-// note keeps the first error for Run to return. It does not change what happens to the job.
+// note keeps the first error for Run to return. An error does not change what happens to the job.
 func (r *run) note(err error) {
 	if r.trouble == nil {
 		r.trouble = err

@@ -15,7 +15,7 @@ import (
 )
 
 // catcher has the channels of the signals that are caught while the job runs. Notify drops a signal whose
-// channel is full: the same signal already waits there, and two pending ones are one, as in the kernel.
+// channel is full: the same signal already waits there, and two pending ones count as one, as in the kernel.
 type catcher struct {
 	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP
@@ -25,19 +25,19 @@ type catcher struct {
 }
 
 // forwarded are the signals that would end this process and leave the job running. QUIT comes first, as
-// the runtime would print a trace on it.
+// the runtime would print a trace at a QUIT.
 var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
 // giveBack lets the runtime handle signals again if LeaveSignals was called; else it does nothing.
 var giveBack = func() {}
 
 // LeaveSignals lets the kernel end this process at the signals that Prepare catches. Call it first: the runtime's
-// handler, which ends the process in several steps, would let other threads start the job meanwhile.
+// handler ends the process in several steps, between which other threads could start the job.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
-// newCatcher starts to catch the forwarded signals. If HUP or INT is ignored at the start (nohup), it stays so, here
-// and in the job: Notify would revert that. One goroutine forwards them all, as one for each would cost two
-// switches between threads. It does not call Notify, for which the runtime would enlarge its stack.
+// newCatcher starts to catch the forwarded signals. A HUP or INT that is ignored at the start (nohup) stays ignored,
+// here and in the job: Notify would revert that. One goroutine forwards all signals: one for each would cost two
+// switches between threads. That goroutine does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -49,7 +49,7 @@ func newCatcher(cancelled func(syscall.Signal)) catcher {
 	return c
 }
 
-// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to c.signals.
+// pass handles the signals: it calls standIn until the job begins, and sends them to c.signals afterwards.
 func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(syscall.Signal)) {
 	for begin := c.begin; ; {
 		var sig os.Signal
@@ -89,8 +89,8 @@ func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	sysfile.DieOf(sig)
 }
 
-// callWithin calls cancelled, which may be nil, and waits until it returns or most has passed, in case a file
-// system hangs: the signal must end this process.
+// callWithin calls cancelled, which may be nil, and waits until cancelled returns or most has passed: the signal
+// must end this process even if a file system hangs.
 func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
 	if cancelled == nil {
 		return
@@ -105,7 +105,7 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 
 // attend is called when the job starts: until then the default actions of CONT and TSTP are right. It catches CONT
 // and, unless it is ignored, TSTP. It leaves TSTP alone on a terminal: there the kernel stops the whole group, or
-// no process of an orphaned one. It then waits for the ends of this process's children (awaitChildren).
+// no process of an orphaned group. It then waits for the ends of this process's children (awaitChildren).
 func (c catcher) attend(p place) {
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
@@ -165,7 +165,7 @@ func (r *run) resume() {
 const outdated = 100 * time.Millisecond
 
 // signalAll sends sig to every process of the job, parents first, but not to the job of a nested supervisor,
-// which forwards signals itself. STOP cannot be caught, so that job gets it directly.
+// which forwards signals itself. STOP cannot be caught, so signalAll sends it to the nested job too.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)

@@ -14,8 +14,8 @@ func CanKeepWhole() bool {
 }
 
 // hasChildren reports whether this process has a child that is not reaped. While any process of the
-// job lives it has such a child, because it adopts the job's orphans. This is cheaper than reading
-// the process table and more reliable, as the job may fork during such a reading.
+// job lives, this process has such a child, because it adopts the job's orphans. This check is cheaper
+// than reading the process table and more reliable, as the job may fork during such a reading.
 func hasChildren() bool {
 	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) != unix.ECHILD
 }

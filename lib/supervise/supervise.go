@@ -10,7 +10,7 @@
 //	err = job.Show(result)               // what --quiet-ok held back
 //	result.DieAlike()                    // or exit with result.Status
 //
-// Caveats. The Go runtime takes over signals before main runs, and keeps only for INT and HUP whether they were
+// Caveats. The Go runtime takes over signals before main runs, and remembers only for INT and HUP that they were
 // ignored. The job gets the default action for other signals that were ignored at the start. The supervisor cannot
 // distinguish a signal to its whole group from one to itself: if a process other than the terminal signals the group,
 // the job gets that signal twice. On a terminal, TSTP stops only the processes that get it: a shell and the keyboard
@@ -47,18 +47,18 @@ type Job struct {
 	// called just before the job starts, when signals no longer end this process.
 	Output func() (io.Writer, error)
 
-	// WholeJob: the job ends when all processes that the command started are gone, and not when
-	// the command ends. It may be set only if CanKeepWhole is true.
+	// WholeJob says that the job ends when all processes that the command started are gone, and not
+	// when the command ends. It may be set only if CanKeepWhole is true.
 	WholeJob bool
 
 	Enforce     bool          // end the job at ExpireAfter, without a newcomer
 	ExpireAfter time.Duration // counted from Run, without the sleep of the machine
-	Watch       time.Duration // end it only if it was idle during a watch of this length; 0: in any case
+	Watch       time.Duration // end the job only if it was idle during a watch of this length; 0: in any case
 
 	// When End gets a value, the job is ended, with that pause between the signals. May be nil.
 	End <-chan time.Duration
 
-	// Cancelled is called, by another goroutine, with a signal that ends this process before the job. It may be nil.
+	// Cancelled is called, by another goroutine, with a signal that ends this process before the job. May be nil.
 	Cancelled func(syscall.Signal)
 
 	Pause   time.Duration          // between signals when the job is ended
@@ -70,22 +70,22 @@ type Job struct {
 	Expires func(idle time.Duration)
 	Stuck   func(why error)
 
-	// Begun is called with the command's identity once it runs, unless Identity returned it before (a
-	// gate). Its error changes nothing; Run returns it. It may be nil.
+	// Begun is called with the command's identity once the command runs, unless Identity returned a gate.
+	// Run returns an error of Begun, which changes nothing else. May be nil.
 	Begun func(process.Identity) error
 
-	// Record is called with every process of the job before the killer signals it, and, with WholeJob, Rest with the
-	// daemons that the command left. Both return ErrBeingEnded if another process is ending the job, and may be nil.
+	// Record is called with every process of the job before the killer signals it. With WholeJob, Rest is called with
+	// the daemons that the command left. Both return ErrBeingEnded if another process is ending the job; may be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded reports whether another process may be ending the job. Any goroutine may call it. Nil: none does.
+	// BeingEnded reports whether another process may be ending the job. Any goroutine may call it. May be nil.
 	BeingEnded func() bool
 }
 
 var ErrBeingEnded = errors.New("another process is ending the job")
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine. A process has at
-// most one, because it owns the process's children, signals and process group.
+// most one, because a Supervisor owns the process's children, signals and process group.
 type Supervisor struct {
 	catcher
 	job    Job
@@ -97,7 +97,7 @@ type Supervisor struct {
 
 // Result is how a job ended.
 type Result struct {
-	// If false, Run returned an error, no command ran, and the last lock must not be stamped.
+	// Started is false if Run returned an error and no command ran: the last lock must not be stamped.
 	Started bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
@@ -106,7 +106,7 @@ type Result struct {
 	Expired bool           // Enforce ended the job
 	Idle    time.Duration  // how long the ended job had been idle; 0: it was not watched
 
-	// Alone: no process of the job is left, as its orphans would be children of this process.
+	// Alone says that no process of the job is left: its orphans would be children of this process.
 	Alone bool
 }
 
@@ -120,7 +120,7 @@ func (r Result) DieAlike() {
 
 // Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a gate, which gets
 // typed input and signals from then on. Elsewhere the job has no process yet: if this process is killed before it has
-// recorded the command, the command's mark shows it (process.MarkVariable, which the caller exports).
+// recorded the command, the mark shows the command (process.MarkVariable, which the caller exports).
 //
 // The process group of this process may change: read its identity afterwards. Signals are caught from here
 // on; until Run they still end this process. Always call Run or Cancel afterwards.
@@ -151,8 +151,8 @@ func Prepare(job Job) (*Supervisor, error) {
 	return s, nil
 }
 
-// Identity returns the gate, which will become the job: the lock must name it, because the atom
-// stays held while it lives. Without a gate it returns the zero Identity.
+// Identity returns the gate, which will become the job. The lock must name the gate, because the
+// atom stays held while the gate lives. Without a gate Identity returns the zero value.
 func (s *Supervisor) Identity() (process.Identity, error) {
 	if s.gate == nil {
 		return process.Identity{}, nil
@@ -171,7 +171,7 @@ func (s *Supervisor) Cancel() {
 }
 
 // Show copies the output that QuietOK kept to the standard streams if the job failed. The error may also say
-// that some of it may be missing. Call it after the release: a slow reader must not hold the atom.
+// that some output may be missing. Call Show after the release: a slow reader must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
 	if s.output == nil {
 		return nil

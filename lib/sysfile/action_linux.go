@@ -12,7 +12,7 @@ import (
 // action holds the kernel's struct sigaction, which is no larger; the zero action is SIG_DFL.
 type action [64]byte
 
-// swap gives the signal the action *a, and stores in *a the one that it had. It calls the kernel directly,
+// swap gives the signal the action *a, and stores the earlier action in *a. It calls the kernel directly,
 // because the runtime restores the default action of only three signals.
 func (a *action) swap(sig unix.Signal) {
 	const maskSize = 8 // the kernel's; it is 16 only on MIPS, where the call fails

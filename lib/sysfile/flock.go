@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first pause of Flock, about as long as a process holds a lock for a few system calls, and the longest.
+// The first pause of Flock, about the time of a few system calls under a lock, and the longest pause.
 const (
 	flockLeast = time.Millisecond
 	flockMost  = 4 * time.Millisecond

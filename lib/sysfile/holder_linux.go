@@ -45,7 +45,7 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // on these /proc/locks may show another device than stat(2), of major 0
+var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // on these /proc/locks may show a device of major 0, unlike stat(2)
 
 func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
@@ -82,12 +82,12 @@ func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 	open, _ := os.ReadDir(dir + "/fdinfo") // nil: none that this process may see
 	inode := []byte(":" + strconv.FormatUint(uint64(st.Ino), 10))
 	return slices.ContainsFunc(open, func(fd os.DirEntry) bool {
-		text, _ := os.ReadFile(dir + "/fdinfo/" + fd.Name()) // an error: it was closed meanwhile
+		text, _ := os.ReadFile(dir + "/fdinfo/" + fd.Name()) // nil if the descriptor was closed since
 		for line := range bytes.Lines(text) {
 			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
 				var found unix.Stat_t // the device in the line may not be that of stat(2)
 				err := unix.Stat(dir+"/fd/"+fd.Name(), &found)
-				return err == nil && SameFile(&found, st) || err != nil && err != unix.ENOENT // which may be the file
+				return err == nil && SameFile(&found, st) || err != nil && err != unix.ENOENT // an unreadable fd may be the file
 			}
 		}
 		return false

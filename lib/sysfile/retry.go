@@ -4,7 +4,7 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// Retry repeats call as long as a signal interrupts it (EINTR, see signal(7)). It is not for close(2): Linux
+// Retry repeats call as long as a signal interrupts it (EINTR, see signal(7)). Retry is not for close(2): Linux
 // has closed the descriptor, and another file may have its number.
 func Retry(call func() error) error {
 	for {

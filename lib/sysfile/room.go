@@ -44,5 +44,5 @@ func isFull(st *unix.Statfs_t) bool {
 	if os.Geteuid() == 0 {
 		blocks = int64(st.Bfree)
 	}
-	return st.Blocks > 0 && blocks <= 0 // a total of 0: the file system does not count them
+	return st.Blocks > 0 && blocks <= 0 // a total of 0 means that the file system counts no blocks
 }

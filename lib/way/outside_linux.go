@@ -7,7 +7,7 @@ import (
 )
 
 // isOutside reports whether uid stands for all users that have no id in this user namespace (user_namespaces(7)),
-// such as the machine's root in a rootless container. It is false if /proc does not show that.
+// such as the machine's root in a rootless container. isOutside is false if /proc does not show that.
 func isOutside(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
