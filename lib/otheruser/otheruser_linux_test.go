@@ -124,7 +124,7 @@ func TestOpenBelowFollowsNoLinkBelowItsBase(t *testing.T) {
 	unix.Close(fd)
 }
 
-func TestNamesListsNoMoreThanAskedFor(t *testing.T) {
+func TestNamesListsNoMoreFilesThanAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
 		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
