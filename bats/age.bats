@@ -16,7 +16,7 @@ load common
 }
 
 # A wrong answer of "never" would start the script's work.
-@test "an unreadable directory is not taken for an empty one" {
+@test "adlock_age fails in a directory that it cannot read" {
 	unprivileged
 	script job <<-'E'
 		adlock_age a b

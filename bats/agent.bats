@@ -93,7 +93,7 @@ storm() {
 unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 
 # bats test_tags=core
-@test "an agent answers what a helper run answers" {
+@test "an agent answers as a helper run does" {
 	script job <<-'E'
 		[ "$1" = alone ] || adlock_agent
 		for_each() {
@@ -248,7 +248,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 }
 
 # bats test_tags=core:mksh
-@test "a signal neither loses nor repeats a request to the agent" {
+@test "a signal neither loses nor repeats a question to the agent" {
 	with_agent job <<-'E'
 		hits=0
 		trap 'hits=$((hits + 1))' USR1
@@ -272,7 +272,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=release')" "$status"
 }
 
-@test "a trap may get and release during a request to the agent" {
+@test "a trap may get and release during a question to the agent" {
 	with_agent job <<-'E'
 		trap 'adlock_get trapped x 0 && adlock_release; : >"$T/heard"' USR1
 		served || exit 9
@@ -425,7 +425,7 @@ cycles() {
 }
 
 # bats test_tags=core:ksh93,core:zsh
-@test "output of a trap during a request to the agent is not lost" {
+@test "output of a trap during a question to the agent is not lost" {
 	{
 		cat <<-'E'
 			after() { :; }
@@ -457,7 +457,7 @@ cycles() {
 	assert_equal "$(tr -d . <"$T/out")" ''
 }
 
-@test "a redirection by a trap during a request to the agent stays" {
+@test "a redirection by a trap in a question to the agent stays" {
 	{
 		cat <<-'E'
 			heard=''
@@ -473,7 +473,7 @@ cycles() {
 }
 
 # bats test_tags=core
-@test "a trap during an agent's request reads the script's input" {
+@test "a trap in a question to the agent reads the script's input" {
 	with_agent job <<-'E'
 		served || exit 9
 		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1

@@ -100,7 +100,7 @@ helper() {
 	refused 75 'lost' a b
 }
 
-@test "a lock directory without a usable name is refused" {
+@test "a relative lock directory must exist; a newline is refused" {
 	cd "$T"
 	ADLOCK_DIR=$T/$'new\nline' refused 64 newline a b
 	ADLOCK_DIR=mine refused 73 'mine: no such directory, and a relative one is not made' a b

@@ -138,7 +138,7 @@ times() { yes | head -n "$1"; }
 
 # ksh93 leaves a subshell at a signal, while the program in it works on.
 # bats test_tags=core
-@test "a trap during a helper with a hook changes no status" {
+@test "a trap during a helper run with a hook changes no status" {
 	in_between <<<'case $1 in take | release) kill -USR1 "$PPID"; sleep 0.1 ;; esac'
 	job_notes $'0\n0' <<-'E'
 		ADLOCK_HOOK=:

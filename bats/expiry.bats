@@ -8,7 +8,7 @@ expires() {
 }
 
 # bats test_tags=core
-@test "a release while the owner is ended prints the reason" {
+@test "a release while its owner is being ended prints the reason" {
 	# The script catches INT, the newcomer's first signal: a busy machine has two pauses for the
 	# message before KILL comes.
 	env --default-signal true 2>/dev/null || skip 'env(1) cannot reset INT, which a background process ignores'

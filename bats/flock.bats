@@ -22,7 +22,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "adlock_with locks the file, and a trap may get a lock then" {
+@test "adlock_with locks the flock file; its traps may get locks" {
 	job_notes $'1\n0\n7 acquired' <<-'E'
 		child() { unset ADLOCK_FLOCK; adlock_with c d -- true; note "$?"; }
 		trap child USR1
@@ -32,7 +32,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "a file that another program holds denies the atom" {
+@test "a flock file that another program locks denies the atom" {
 	holds_it
 	script job <<<'adlock_with a b -- echo ran || note "$? $ADLOCK_VERDICT"'
 	quietly job
@@ -43,7 +43,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "a child of a command that has exited keeps no file locked" {
+@test "a child of an exited command keeps no flock file locked" {
 	job_notes '' <<-'E'
 		adlock_with a b -- sh -c 'sleep 60 >/dev/null 2>&1 & echo $! >"$T/left"'
 	E
@@ -52,7 +52,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "the command keeps the file if its script is killed" {
+@test "the command keeps the flock file if its script is killed" {
 	script job <<-'E'
 		adlock_with a b -- sh -c 'echo $$ >"$T/in"; read -r go <"$T/go"'
 	E
@@ -105,7 +105,7 @@ left_helper() { leftovers 'left.--wait'; }
 helper_waits() { [ -n "$(left_helper)" ]; }
 
 # bats test_tags=core
-@test "a child of a command that was killed keeps the file locked" {
+@test "a child of a killed command keeps the flock file locked" {
 	mkfifo "$T/go"
 	script job <<-E
 		adlock_with a b -- $kills_itself || :

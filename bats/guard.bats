@@ -66,7 +66,7 @@ let_go() {
 }
 
 # bats test_tags=core:zsh
-@test "a helper that is stopped and continued answers" {
+@test "a helper still answers after it was stopped and continued" {
 	in_between <<-'E'
 		case $1 in
 		guard | stat-age)
@@ -319,7 +319,7 @@ kept 3"
 	expect 0 'no limit' launch job
 }
 
-@test "a script from /dev/fd/5, or lost by a cd, needs a name" {
+@test "a script on /dev/fd/5, or not found after a cd, needs a name" {
 	local begin='. "$ADLOCK_SH" || exit 69; adlock_guard; '
 	echo "$begin echo ran" >"$T/piped"
 	mkdir "$T/sub"
@@ -423,7 +423,7 @@ kept 3"
 	assert_equal "$(events acquire)" 3
 }
 
-@test "another process's mark gets no script past its guard" {
+@test "another process's mark does not let a script pass its guard" {
 	waits_in_it
 	local lock token start pid=$first
 	lock=$(echo "$ADLOCK_DIR"/lock.*)
@@ -520,7 +520,7 @@ free_again() { ! guard_held; }
 	refute [ -e "$T/later" ]
 }
 
-@test "a start from a cleared job does not run beside the new one" {
+@test "a start from a cleared job is denied while a new job runs" {
 	guarded <<-'E'
 		case $1 in
 		'')
@@ -547,7 +547,7 @@ free_again() { ! guard_held; }
 	ended "$second" 0
 }
 
-@test "children inherit the job's mark, not that of the restart" {
+@test "children do not inherit the mark of the guard's restart" {
 	guarded <<<'env | grep ^ADLOCK_MARK='
 	run launch job
 	assert_output --regexp '^ADLOCK_MARK=[0-9]+:[0-9]+ [0-9a-f]{32} .*/lock\.'
@@ -715,7 +715,7 @@ on_terminal() {
 	exec 4>"$T/keys"
 }
 
-@test "a denied script on a terminal is advised to set variables" {
+@test "a script's denial on a terminal names variables, no options" {
 	waits_in_it
 	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
 	exec 4>&-

@@ -52,7 +52,7 @@ for_settings() {
 }
 
 # bats test_tags=core
-@test "the script's options, IFS, traps and descriptors stay" {
+@test "the script's options, IFS, traps and descriptors are kept" {
 	job_notes $'parameters\nexit' <<-'E'
 		state() {
 			{

@@ -69,7 +69,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 }
 
 # bats test_tags=core:zsh
-@test "a machine without a machine id runs a script in silence" {
+@test "a script prints nothing on a machine without a machine id" {
 	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
 	unset ADLOCK_HOST
 	mkdir "$T/etc"
@@ -81,7 +81,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	run ! compgen -G "$ADLOCK_DIR/host.*"
 }
 
-@test "an age or a dry run makes no host file" {
+@test "adlock_age and a dry run make no host file" {
 	setup_host
 	script job <<<'adlock_age a b'
 	expect 0 never launch job
@@ -114,7 +114,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	assert_equal "$(cat "$T/notes")" ''
 }
 
-@test "two node names of a shared directory stay two hosts" {
+@test "two node names in a shared directory stay two hosts" {
 	setup_host
 	"$ADLOCK_BIN" run --name x -- true
 	printf '*\n' >"$(kept)"

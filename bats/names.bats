@@ -36,7 +36,7 @@ vector_script() {
 }
 
 # bats test_tags=core
-@test "shell and helper make the same long name beyond ASCII" {
+@test "library and helper agree on long names that are not ASCII" {
 	script long <<-'E'
 		ADLOCK_AGENT=$1
 		adlock_pass
@@ -58,7 +58,7 @@ vector_script() {
 	done
 }
 
-@test "the shell names a reader's file as the helper does" {
+@test "library and helper give a reader lock the same name" {
 	script reader <<-'E'
 		_adlock_pid=$2
 		_adlock_reader "$1"

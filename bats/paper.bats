@@ -99,7 +99,7 @@ tick() {
 within() { [ "$(grep -cx within "$T/notes")" -ge "$1" ]; }
 recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1" ]; }
 
-@test "figure 6: circular waiting within one atom never ends" {
+@test "figure 6: a circular wait within one atom is not resolved" {
 	threads 1h <<<'adlock_with thread "$3" -- both "$1" "$2" || :'
 	tick 2 acquire
 	eventually within 2

@@ -37,7 +37,7 @@ alike() {
 	fi
 }
 
-@test "a command's output and status are those without a lock" {
+@test "a lock changes neither a command's output nor its status" {
 	local command long
 	printf -v long 'x=%0565d; echo "${x#"${x%%?????}"}"' 0 # 592 bytes
 	for command in 'echo "a  b" '\''c"d'\'' e\ f $((1+2)) `echo g`' 'printf "%s|" a b%c | tr a-z A-Z; echo done >&2' \
@@ -68,7 +68,7 @@ alike() {
 }
 
 # bats test_tags=once
-@test "a line's name is that of adlock run --name" {
+@test "a crontab line's name is that of adlock run --name" {
 	line ": nightly ADLOCK_WAIT=1s ; : >$T/in; until [ -e $T/go ]; do sleep 0.05; done"
 	eventually test -e "$T/in"
 	run "$ADLOCK_BIN" run --name nightly -- echo ran
@@ -107,7 +107,7 @@ alike() {
 }
 
 # bats test_tags=once
-@test "a line has no limit by default; auto learns one" {
+@test "a crontab line has no limit by default; auto learns one" {
 	local n
 	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
 	dry
@@ -206,7 +206,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "a line can set each variable in the help of adlock run" {
+@test "a crontab line can set each variable in adlock run's help" {
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o 'ADLOCK_[A-Z_]*'); do
 		[ "$name" != ADLOCK_DIR ] || continue # without ADLOCK_DIR the test would use this machine's own locks
@@ -216,7 +216,7 @@ inner"
 	assert_line lock.adlock.dax.run.n
 }
 
-@test "a wrapper that starts this shell again runs no command" {
+@test "a wrapper that starts adlock's shell again runs no command" {
 	local way
 	for way in 'exec ' ''; do
 		printf '#!/bin/sh\n%s"%s" "$@"\n' "$way" "$root/sh/shell" >"$T/wrapper"
@@ -252,7 +252,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "the next start does not end children left behind" {
+@test "the next start of a line does not end children left behind" {
 	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
 	local n
 	for n in 1 2 3 4 5 6 7; do # the last runs have a learned limit

@@ -123,7 +123,7 @@ each_instant() {
 }
 
 # bats test_tags=core:busybox
-@test "every get and release succeeds in a storm of signals" {
+@test "every get and release succeeds under frequent signals" {
 	[ "${shell[0]}" != zsh ] || skip 'zsh 5.9 now and then ends by itself in such a storm'
 	script job <<-'E'
 		traps=0 round=0 within=no nested=$1

@@ -54,7 +54,7 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 }
 
 // A named pipe must not block the check.
-func TestCheckRefusesWhatIsNoCrontabAndReadsTheNextFile(t *testing.T) {
+func TestCheckRefusesANonCrontabAndReadsTheNextFile(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", wrongTab)
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -152,7 +152,7 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 	r.Is(t, 0, moved+noted+moved+"right\n1\n", "")
 }
 
-func TestCheckKnowsTheHookInTheUsersSettingsFile(t *testing.T) {
+func TestCheckAcceptsAHookFromTheUsersSettingsFile(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `mkdir -p /mnt/one/.config
 tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }

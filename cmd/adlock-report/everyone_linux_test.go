@@ -188,7 +188,7 @@ func TestAHostileDirectoryShowsNoSecretAndHidesNoOtherUser(t *testing.T) {
 	}
 }
 
-func TestALockShowsTheUserOfItsDirectoryNotOfItsPid(t *testing.T) {
+func TestStatusShowsTheUserOfALocksDirectoryNotOfItsPid(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `sleep 60 & kill -STOP $!
 printf '%d\n' $! >$d/lock.p.dax.run.x; printf '\033[2J' >>$d/lock.p.dax.run.x; chown mallory $d/*; chmod 600 $d/*; touch $d/last.$(printf '\033')

@@ -32,7 +32,7 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 		"adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
 }
 
-func TestInitReportsOnEachUser(t *testing.T) {
+func TestInitGoesOnAfterARefusedUser(t *testing.T) {
 	initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`).Is(t, 64,
 		"nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n",
 		"adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n")

@@ -124,7 +124,7 @@ func TestOpenBelowFollowsNoLinkBelowItsBase(t *testing.T) {
 	unix.Close(fd)
 }
 
-func TestNamesInListsNoMoreThanAskedFor(t *testing.T) {
+func TestNamesInListsNoMoreFilesThanAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))

@@ -136,7 +136,7 @@ func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
 	helper.Eventually(t, "it is told", func() bool { return strings.Contains(p.ok(t, "status"), note) })
 }
 
-func TestStatusNamesIdleRunningOverdueAndOrphanedAtoms(t *testing.T) {
+func TestStatusDistinguishesIdleRunningOverdueAndOrphanedAtoms(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "idle job", "--if-elapsed", "1h", "--", "true")
 	p.command("run", "--operand", "idle job", "--if-elapsed", "2h", "--expire-after", "10m", "--", "true").Run(t).Denied(t) // its limits are not shown
@@ -257,7 +257,7 @@ func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
 	}
 }
 
-func TestMetricsContinueFromTheirFile(t *testing.T) {
+func TestMetricsContinueTheCountersOfTheirFile(t *testing.T) {
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "adlock.prom")
 	p.write(t, story.Day())

@@ -30,7 +30,7 @@ func hold(t *testing.T, dir string, options ...string) *helper.Process {
 
 // Each line runs before and after wrap, started as cron does, while no process has the file f, while
 // flock(1) holds it, and while flock(1) shares it.
-func TestAWrappedFlockLineStillDoesWhatItDid(t *testing.T) {
+func TestAWrappedFlockLineBehavesAsBefore(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "flock")
 	for _, how := range []string{"free", "held", "shared"} {

@@ -236,7 +236,7 @@ func TestAnAgentThatIsNeverAskedExits(t *testing.T) {
 	ours(t).leaves()
 }
 
-func TestALeavingAgentAnswersALateRequest(t *testing.T) {
+func TestALeavingAgentAnswersALateQuestion(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := ours(t)
 	serves := func(path string) bool {
@@ -247,7 +247,7 @@ func TestALeavingAgentAnswersALateRequest(t *testing.T) {
 	check.Equal(t, "it has a sign", serves(a.sign), true)
 	helper.Eventually(t, "its sign is down", func() bool { return !serves(a.sign) })
 	if !serves(a.owner) { // it was gone before this test came to run
-		TestALeavingAgentAnswersALateRequest(t)
+		TestALeavingAgentAnswersALateQuestion(t)
 		return
 	}
 	a.ask(1, "x")

@@ -253,7 +253,7 @@ func TestASettingsFileBehindSafeLinksIsUsed(t *testing.T) {
 	}
 }
 
-func TestExpireAfter0FromAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
+func TestExpireAfter0FromAFileIsIgnoredForASemaphore(t *testing.T) {
 	written(t, "ADLOCK_EXPIRE_AFTER=0")
 	s := Defaults()
 	s.Request.Atom, s.Request.Slots = atom.Named("backup", "h"), 2

@@ -106,7 +106,7 @@ func TestTheGuardPassesOnEachSettingOfRun(t *testing.T) {
 	sameWords(t, "the guard", append(got, arguments...), want)
 }
 
-func TestTheTableHasEachSettingOfTheLibrary(t *testing.T) {
+func TestTheLibrarysHeaderListsItsSettings(t *testing.T) {
 	head := between(t, source(t, "adlock.sh"), "\n# SETTINGS", "\n# HOW IT LOCKS")
 	told := regexp.MustCompile(`(?m)^# ADLOCK_([A-Z_]+)`).FindAllStringSubmatch(head, -1)
 	var names []string
@@ -123,7 +123,7 @@ func TestTheTableHasEachSettingOfTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTheShellKnowsTheSchemesOfAllStores(t *testing.T) {
+func TestLibraryAndCompletionsKnowTheSchemesOfAllStores(t *testing.T) {
 	for _, in := range []struct{ path, begin, between, end string }{
 		{"adlock.sh", "\n\tetcd", ":* | ", ":*)\n"}, {"completions/_adlock", "compadd -S \"\" etcd", ":// ", "://'"},
 		{"completions/adlock.bash", "\"$2\" etcd", ":// ", "://\n"}, {"completions/adlock.fish", "printf '%s\\n' etcd", ":// ", "://\n"},

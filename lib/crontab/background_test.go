@@ -44,7 +44,7 @@ func TestJobsThatOutliveTheirShellAreDetected(t *testing.T) {
 	}
 }
 
-func TestANestedShellCommandIsReadOnlyOnce(t *testing.T) {
+func TestANestedShellCommandIsParsedOnce(t *testing.T) {
 	words, substituted := "job", "job"
 	for _, quote := range []func(string) string{strconv.Quote, fault.Quoted, fault.Quoted} {
 		words = strings.Repeat("sh ", 20) + "-c " + quote(words)

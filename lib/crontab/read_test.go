@@ -48,7 +48,7 @@ func one(t testing.TB, text string, userColumn bool) Line {
 	return lines[0]
 }
 
-func TestALineIsCutWhereCronCutsIt(t *testing.T) {
+func TestALineIsSplitAsCronSplitsIt(t *testing.T) {
 	for _, c := range []struct {
 		text                               string
 		userColumn                         bool
@@ -161,7 +161,7 @@ func TestTextThatIsNoCrontabIsRefusedWithALineNumber(t *testing.T) {
 	}
 }
 
-func TestAMisreadUserColumnIsNoticed(t *testing.T) {
+func TestAMisreadUserColumnIsDetected(t *testing.T) {
 	users := func(word string) bool { return word == "root" || word == "mail" }
 	commands := func(word string) bool { return slices.Contains([]string{"rsync", "mail", "/bin/a"}, word) }
 	for _, c := range []struct {
@@ -210,7 +210,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestARefusedRangeIsReportedWithItsCureIfThatIsKnown(t *testing.T) {
+func TestARefusedRangeIsReportedWithItsCureIfKnown(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 22-4 * * *": `the hour of a schedule: "22-4", as a range goes up: 22-23,0-4`, "50-9 * * * *": `"50-9", as a range goes up: 50-59,0-9`,
 		"0 0 * * 5-1": `"5-1", as a range goes up: 5-6,0-1`, "0 0 * 11-2 *": `"11-2", as a range goes up: 11-12,1-2`,

@@ -106,7 +106,7 @@ func alike(got, want string) bool {
 	return got == want || len(sum) == 1 && strings.HasPrefix(got, base+"-") && len(got) > len(want)
 }
 
-func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
+func TestJobsThatWouldShareANameAreLeftUnwrappedAndReported(t *testing.T) {
 	for text, left := range map[string]int{
 		"A=1\n@daily x\nA=2\n@daily x": 2, "@daily x%1\n@daily x%2": 2, "@daily x\n@weekly x\nA=1\n@daily x": 3,
 		"@daily adlock run --name x-12738659 y\n@daily x": 2,

@@ -279,7 +279,7 @@ func TestTheDoctorReportsAFailingStoreAndASkewedClock(t *testing.T) {
 	m.finds(t, "store clock", Warn, "1m behind")
 }
 
-func TestTheDoctorFindsTheShellAndTheLibrary(t *testing.T) {
+func TestTheDoctorFindsTheLibraryAndChecksTheShell(t *testing.T) {
 	m := fit(t)
 	lib := filepath.Join(filepath.Dir(m.Programs), "lib/adlock")
 	m.finds(t, "adlock.sh", Fine, lib+"/adlock.sh")

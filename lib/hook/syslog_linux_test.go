@@ -38,7 +38,7 @@ func systemLog(t *testing.T) (next func() string) {
 	}
 }
 
-func TestAnEventIsOneMessageWithoutControlCharacters(t *testing.T) {
+func TestAnEventIsOneSyslogMessageWithoutControlCharacters(t *testing.T) {
 	next := systemLog(t)
 	(&Hook{Syslog: true}).Tell(nil, happened(Fail))
 	want := regexp.MustCompile(`^<12>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} adlock\[[0-9]+\]: ` + sysfile.UserName(os.Geteuid()) + `: run \\x1b nightly:\\nfailed$`)

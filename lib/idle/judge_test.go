@@ -10,7 +10,7 @@ import (
 )
 
 // A job of one process that is found twice, a minute apart.
-func TestASignOfWorkBetweenTwoLooksIsNamed(t *testing.T) {
+func TestASignOfWorkBetweenTwoSamplesIsNamed(t *testing.T) {
 	one := Figures{Key: process.Key{PID: 811, Start: 1}, Command: "tar", CPU: time.Hour, Switches: 1000, Calls: 1e9, Disk: 1e9, Faults: 900, Reaped: 70}
 	other := Figures{Key: process.Key{PID: 812, Start: 2}, Command: "gzip"}
 	changed := func(change func(*Figures)) []Figures {

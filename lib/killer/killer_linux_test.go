@@ -105,7 +105,7 @@ func TestAMemberThatExitsBeforeItsSignalIsNoError(t *testing.T) {
 }
 
 // With a limit of 18 no descriptor is left for a pidfd: three are open, and 16 are kept spare.
-func TestJobsEndWithoutPidfds(t *testing.T) {
+func TestAJobIsEndedEvenWithoutPidfds(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, `trap "" INT; sleep 100 & sleep 100 & wait`)
 	actor.Eventually(t, "three members", func() bool {
 		list, _ := Members(process.Job{Owner: idOf(a), FileUID: -1})

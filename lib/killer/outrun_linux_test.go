@@ -121,7 +121,7 @@ func TestAGroupIsKilledOnlyIfItsJobForksFasterThanTheScans(t *testing.T) {
 	}
 }
 
-func TestAGroupIsKilledOnlyIfAllItsProcessesAreTheJobs(t *testing.T) {
+func TestAGroupIsKilledOnlyIfAllItsProcessesBelongToTheJob(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	led := entryOf(a).Key()
 	self := must.Get(process.Find(os.Getpid()))(t)

@@ -32,7 +32,7 @@ func TestScansAreAtLeastTenMillisecondsApart(t *testing.T) {
 	}
 }
 
-func TestTheStageOfKILLLastsASecondAtLeast(t *testing.T) {
+func TestTheKILLStageLastsASecondAtLeast(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		given          time.Duration
@@ -92,7 +92,7 @@ func TestASupervisorWhoseGraceEndsLateIsStillKilled(t *testing.T) {
 	}
 }
 
-func TestTheTableIsReadOnceForAJobThatIsGone(t *testing.T) {
+func TestTheProcessTableIsReadOnceForADeadJob(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a)
 	h.membership.Roots[entryOf(a).Key()] = true

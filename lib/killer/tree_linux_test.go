@@ -114,7 +114,7 @@ func TestEachScanNotesNewMembersAndItsDuration(t *testing.T) {
 	}
 }
 
-func TestTheTableHasEachLivingRootExactlyOnce(t *testing.T) {
+func TestTheProcessTableHasEachLivingRootExactlyOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	known := entryOf(a).Key()
 	stranger := known
@@ -256,7 +256,7 @@ func TestAStuckErrorNamesTheProcessThatIsLeft(t *testing.T) {
 	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }
 
-func TestAnEndingSparesItsOwnProcessAndPidOne(t *testing.T) {
+func TestAnEndingSparesItsOwnProcessAndProcess1(t *testing.T) {
 	h := must.Get(trackOwn(false))(t)
 	self := must.Get(process.Of(os.Getpid()))(t)
 	own := self.Key()

@@ -66,7 +66,7 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	}
 }
 
-func TestAnOwnerLeavesAFullStoreAndKeepsACountedTick(t *testing.T) {
+func TestAnOwnerThatLeavesAFullStoreKeepsTheTickOfACountedRun(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}

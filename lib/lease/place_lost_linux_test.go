@@ -90,7 +90,7 @@ func TestOnlyAWaitingNewcomerRetriesAStoreThatMayReturn(t *testing.T) {
 }
 
 // The time for the answer passed while the process stood still, so it proves nothing about the store.
-func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
+func TestAProcessThatWasSuspendedAsksTheStoreAgain(t *testing.T) {
 	t.Parallel() // the test takes as long as an answer of the store may take
 	l := faltering(func(ctx context.Context, n int) (Snapshot, error) {
 		if n > 1 {
@@ -105,7 +105,7 @@ func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
 	}
 }
 
-func TestAWaiterSleepsLongIfIfElapsedIsNever(t *testing.T) {
+func TestAWaiterSleepsLongUnderAnIfElapsedOfNever(t *testing.T) {
 	wait := locker.NewWaiting(&locker.Request{Wait: limit.Never})
 	if nap := (&Locker{}).nap(wait, locker.Outcome{Verdict: locker.TooSoon, Recheck: limit.Never}); nap < time.Hour {
 		t.Error(nap)

@@ -314,7 +314,7 @@ func TestAReaderThatHoldsTheFlockFileIsEndedDespiteDeadOnes(t *testing.T) {
 	wantVerdict(t, k, r, locker.Acquired)
 }
 
-func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
+func TestFromStartCountsTheLastRunIncludingItsWait(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.FromStart, r.Limits.IfElapsed = true, time.Hour
 	r.WaitSince = process.Boottime() - 10*time.Minute
@@ -410,7 +410,7 @@ func wantLocks(t *testing.T, k *Locker, want int) {
 	}
 }
 
-func TestANewcomerDoesNotWithdrawAnothersLock(t *testing.T) {
+func TestANewcomerDoesNotWithdrawTheLockOfAnotherOwner(t *testing.T) {
 	for _, owner := range []process.Identity{sleeper(t), dead(t)} {
 		k := newLocker(t)
 		taken := wantVerdict(t, k, ask(owner), locker.Acquired)

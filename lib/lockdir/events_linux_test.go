@@ -246,7 +246,7 @@ func TestAStuckLockIsLogged(t *testing.T) {
 	}
 }
 
-func TestAFutureLastLockAndAnEmptyLockAreLogged(t *testing.T) {
+func TestALastLockInTheFutureAndAnEmptyLockAreLogged(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = time.Minute
 	plantFile(t, k, "last."+motdFiles, "", -3*time.Hour-time.Minute)
@@ -271,7 +271,7 @@ func TestAFutureLastLockAndAnEmptyLockAreLogged(t *testing.T) {
 	}
 }
 
-func TestALockThatAPersonClearsIsLogged(t *testing.T) {
+func TestClearingALockIsLogged(t *testing.T) {
 	k, r := newLocker(t), ask(dead(t))
 	held := runs(t, k, r, 0)
 	if said := helper.Stderr(t, func() { must.Do(t, k.Clear(motdLock)) }); said != "" {

@@ -251,7 +251,7 @@ func TestEachFailedSystemCallIsReported(t *testing.T) {
 	}
 }
 
-func TestADamagedOrAnotherAtomsLockIsAnErrorAndStays(t *testing.T) {
+func TestALockDamagedOrOfAnotherAtomIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
 	other := ask(dead(t))
 	other.Atom.Operand = "/etc,motd" // of the same name

@@ -126,7 +126,7 @@ func TestNoOwnerIsWatchedBeforeItsLearnedLimit(t *testing.T) {
 	}
 }
 
-func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
+func TestOneNewcomerWatchesAndTheOthersAreDenied(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	done := turn(t, k)

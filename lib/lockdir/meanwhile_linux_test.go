@@ -457,7 +457,7 @@ func TestALockMayBeReclaimedWhileAPersonClearsIt(t *testing.T) {
 	})
 }
 
-func TestAnEmptyLockFilledBeforeTheLastLookIsNotCleared(t *testing.T) {
+func TestAnEmptyLockFilledBeforeTheLastCheckIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
 	fill := func(k *Locker) error {
 		return os.WriteFile(k.Dir.Path(motdLock.String()), []byte(pidLine(writer)), 0o600)
@@ -506,7 +506,7 @@ func TestAnEmptyLockFilledBeforeTheLastLookIsNotCleared(t *testing.T) {
 	}
 }
 
-func TestTheVerdictFollowsTheStateUnderTheGuard(t *testing.T) {
+func TestTheVerdictFollowsTheStateReadUnderTheGuard(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute
 	leaving := newcomer

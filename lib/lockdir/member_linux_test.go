@@ -58,7 +58,7 @@ func pids(ids []process.Identity) (list []int) {
 // A member's lock gets the processes that the member has started, and not its parent or siblings: otherwise the
 // member could not release its atom while they live. A process that is found after the first signals may belong to
 // any member. The lock of an atom that a member takes then gets all members.
-func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
+func TestAMembersLockRecordsTheMembersOfItsOwnJob(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		k, n, late := newLocker(t), newNested(t), sleeper(t)
 		outer, other := slotted(n.owner, "outer", 0), slotted(n.owner, "other", 0)
@@ -104,7 +104,7 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 }
 
 // The command of a dead member holds the member's lock, and what the command has started belongs to the job.
-func TestADeadMembersLockGetsTheChildrenOfItsCommand(t *testing.T) {
+func TestADeadMembersLockRecordsTheChildrenOfItsCommand(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)

@@ -188,7 +188,7 @@ func TestNoStampAndWithdrawStampNothing(t *testing.T) {
 	}
 }
 
-func TestTheListHoldsEachAtomOnce(t *testing.T) {
+func TestTheListHasEachAtomOnce(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	in := func(operand string) atom.Name {
 		r := slotted(owner, operand, 1)
@@ -394,7 +394,7 @@ func TestALostLockIsLoggedWithTheWholeOperand(t *testing.T) {
 	}
 }
 
-func TestOnlyALivingProcessOfTheOwnersImageIsIndependent(t *testing.T) {
+func TestIndependentFindsOnlyALivingProcessOfTheOwnersImage(t *testing.T) {
 	gone, other, third := dead(t), self(t), sleeper(t)
 	gone.Image, other.Image, third.Image = 5, 5, 5
 	for claim, c := range map[string]struct {

@@ -188,7 +188,7 @@ func wantStuck(t *testing.T, k *Locker, r locker.Request, holder process.Identit
 }
 
 // A newcomer that is denied as full looks at a living owner's slot without its guard: the owner may be releasing it.
-func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
+func TestAGuardedSlotOfALivingOwnerCountsAsTaken(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, slotted(sleeper(t), "outer", 1), locker.Acquired)
 	standsAt(t, k, motd.Slot(1))

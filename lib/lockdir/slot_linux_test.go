@@ -98,7 +98,7 @@ func TestTwoSemaphoresOfOneOwnerHaveSeparateSlots(t *testing.T) {
 }
 
 // Each program has its own limits, though all locks are in one directory.
-func TestOnlyAtomsThatCountForASlotKeepIt(t *testing.T) {
+func TestAtomsWithoutALimitOrOfAnotherProgramKeepNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
 	elsewhere.Atom.Program = "another"
@@ -309,7 +309,7 @@ func TestNewcomersWithDifferentLimitsNeverExceedThem(t *testing.T) {
 }
 
 // A newcomer counts while another one, in a higher slot, has not counted yet.
-func TestANewcomerCountsSlotsAfterTheOneInAHigherSlot(t *testing.T) {
+func TestANewcomerCountsSlotsOnlyAfterANewcomerInAHigherSlot(t *testing.T) {
 	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
 	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
 	must.Do(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))

@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
+func TestANewcomerDoesNotTryTheAtomWhileItAwaitsTheFlockFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	holder := must.Get(os.Create(path))(t)
 	defer holder.Close()

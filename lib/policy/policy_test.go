@@ -169,7 +169,7 @@ func TestAnOwnerIsOverdueAfterTheNoticeIfNoLimitWillEndIt(t *testing.T) {
 	}
 }
 
-func TestAnAtomIsDueOnceTheTimeOfDueInHasPassed(t *testing.T) {
+func TestAnAtomIsDueAfterTheTimeThatDueInReturns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, _ := anySituation(t)
 		last.Age += time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "part of a second"))
@@ -191,7 +191,7 @@ func TestShownAgeAndRemainingTimeAddUpToIfElapsed(t *testing.T) {
 	}
 }
 
-func TestAnIntervalFromTheStartIsDueEarlyByItsSlack(t *testing.T) {
+func TestFromStartMakesAnAtomDueEarlyByItsSlack(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{
 		time.Second: time.Second, 10 * time.Second: time.Second, 25 * time.Second: 2 * time.Second, minute: 6 * time.Second,
 		5 * minute: 30 * time.Second, 12 * time.Hour: 30 * time.Second, limit.Never: 30 * time.Second,

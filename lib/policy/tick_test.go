@@ -136,7 +136,7 @@ func local(t *testing.T, text string, where *time.Location) time.Time {
 }
 
 // The day on which summer time begins has 23 hours.
-func TestADailyIntervalFromTheStartIsDueAfterADayOf23Hours(t *testing.T) {
+func TestFromStartMakesADailyAtomDueAfterADayOf23Hours(t *testing.T) {
 	where := zone(t, "Europe/Berlin")
 	from, to := local(t, "2027-03-27 03:30", where), local(t, "2027-03-28 03:30", where)
 	for ifElapsed, due := range map[time.Duration]bool{24 * time.Hour: true, 24*time.Hour + time.Second: false, 7 * 24 * time.Hour: false} {

@@ -54,7 +54,7 @@ func TestAProcessIsGoneOnceItIsDeadOrItsPidIsReused(t *testing.T) {
 	}
 }
 
-func TestPidOneLeadsNoGroupOrSession(t *testing.T) {
+func TestProcess1LeadsNoGroupOrSession(t *testing.T) {
 	for pid, want := range map[int]int{0: 0, 1: 0, 2: 2, 4711: 2} {
 		id := Identity{PID: pid, PGID: pid, SID: pid, Start: 7}
 		if led, made := len(id.bands(false)), len(id.bands(true)); led != want || made != want {

@@ -105,7 +105,7 @@ func TestTheSearchForAncestorsIsRepeatedIfOneExits(t *testing.T) {
 	}
 }
 
-func TestTheListOfAncestorsEndsAtPidOne(t *testing.T) {
+func TestTheListOfAncestorsEndsAtProcess1(t *testing.T) {
 	above := map[int]int{9: 8, 8: 1, 6: 0, 4: 3}
 	parent := func(pid int) (int, error) {
 		if pid == 1 {

@@ -90,7 +90,7 @@ func TestSurvivorsThatWereNotRecordedAreSearchedFor(t *testing.T) {
 	}
 }
 
-func TestALivingLeaderInAnotherTimeNamespaceRemains(t *testing.T) {
+func TestAJobWithALivingLeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0

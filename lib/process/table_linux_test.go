@@ -249,7 +249,7 @@ func TestBootAndMachineAreReadOrReportedUnreadable(t *testing.T) {
 	}
 }
 
-func TestProcMayHideProcessesIfItsOptionsSaySoOrAreUnread(t *testing.T) {
+func TestProcMayHideProcessesIfItsOptionsSaySoOrAreUnreadable(t *testing.T) {
 	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
 	for mounts, want := range map[string]bool{
 		"": false, open: false, hides: true, open + hides: true, hides + open: false,

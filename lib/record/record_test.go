@@ -84,7 +84,7 @@ func TestAWrittenRecordIsParsedUnchanged(t *testing.T) {
 }
 
 // Records used to contain whole command lines. A byte may take four in the record.
-func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
+func TestARecordOfLongCommandsIsAtMost32KiB(t *testing.T) {
 	part, long := strings.Repeat("\x01", 1<<10), strings.Repeat("\x01", 6<<20)
 	a := must.Get(atom.New(part, part, part, long))(t)
 	unnamed := a

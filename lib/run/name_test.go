@@ -49,7 +49,7 @@ func TestAMissingCommandsNameShowsNoArguments(t *testing.T) {
 	}
 }
 
-func TestAnEncodedWordIsAsciiAndCanBeDecoded(t *testing.T) {
+func TestAnEncodedWordIsASCIIAndCanBeDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := string(rapid.SliceOf(rapid.Byte()).Draw(t, "word"))
 		text := Encode(word)

@@ -71,7 +71,7 @@ func (st *stage) mustStay() {
 	}
 }
 
-func TestASupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
+func TestASupervisorStaysWithOrphansWhileANewcomerEndsTheJob(t *testing.T) {
 	for _, dies := range []bool{true, false} { // the child, or else the ending stops
 		st, child := whileBeingEnded(t, setup{})
 		st.mustStay()
@@ -87,7 +87,7 @@ func TestASupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestASupervisorSendsNoSignalWhileAnotherEndsTheJob(t *testing.T) {
+func TestASupervisorSendsNoSignalWhileANewcomerEndsTheJob(t *testing.T) {
 	for claim, s := range map[string]setup{
 		"signal":   {Pause: time.Millisecond},
 		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},

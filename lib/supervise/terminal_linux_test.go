@@ -119,7 +119,7 @@ func TestTheGateBecomesTheJobWithTheSamePid(t *testing.T) {
 	}
 }
 
-func TestAGateThatIsCancelledOrOrphanedEndsWithoutTheJob(t *testing.T) {
+func TestAGateThatIsCancelledOrOrphanedStartsNoJob(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		dir := t.TempDir()
 		st := rehearse(t, setup{Hold: !cancel, Cancel: cancel, Args: sh(dir, `echo >"$1/ran"`)})

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // The test sets no limit to a measured time, but one to the whole: what hangs is named, and not the test.
-func TestTheBenchMeasuresTheInstalledTools(t *testing.T) {
+func TestTheBenchReportsEveryTableWithPositiveFigures(t *testing.T) {
 	need.Tools(t, "go", "dash", "bash", "flock", "find", "timeout")
 	b := bench{full: true, rounds: 1, heavy: 1, cycles: 1, contenders: 2, contended: 50 * time.Millisecond, passes: []int{1, 2}, atoms: 3}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

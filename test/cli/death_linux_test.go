@@ -113,7 +113,7 @@ func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {
 	}
 }
 
-func TestQuietRunsCrontabLinesAndMkatomicEndAsTheirJobsDo(t *testing.T) {
+func TestRunShellAndMkatomicEndLikeTheirJobs(t *testing.T) {
 	s := newStage(t)
 	adlock := helper.Binary(t)
 	for script, want := range map[string]fate{
@@ -133,7 +133,7 @@ func TestQuietRunsCrontabLinesAndMkatomicEndAsTheirJobsDo(t *testing.T) {
 }
 
 // The job inherits the ignored or blocked signal from the test, and resets it itself.
-func TestASupervisorDiesByItsJobsSignalEvenIfIgnoredOrBlocked(t *testing.T) {
+func TestASupervisorDiesOfItsJobsSignalEvenIfIgnoredOrBlocked(t *testing.T) {
 	need.Tools(t, "perl")
 	s := newStage(t)
 	const back = `use POSIX; $SIG{HUP} = "DEFAULT"; sigprocmask(SIG_SETMASK, POSIX::SigSet->new); kill HUP => $$; sleep 600`

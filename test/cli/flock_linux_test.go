@@ -53,7 +53,7 @@ func TestTheFlockFileIsLockedWhileTheJobRuns(t *testing.T) {
 	}
 }
 
-func TestAHeldFileDeniesTheRunAndStampsNothing(t *testing.T) {
+func TestALockedFlockFileDeniesTheRunAndStampsNothing(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	says := s.in("file") + " is locked by process " + itoa(holder.PID)
@@ -72,7 +72,7 @@ func TestAHeldFileDeniesTheRunAndStampsNothing(t *testing.T) {
 	s.want(0, append(words, "--if-elapsed", "1h", "--once-per", "1h", "true")...)
 }
 
-func TestARunWaitsForTheAtomAndThenForItsFile(t *testing.T) {
+func TestARunWaitsForTheAtomAndThenForItsFlockFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	owner := s.hold("a")
@@ -100,7 +100,7 @@ func flockWaits(pid int) bool {
 }
 
 // A waiter that gets the file while another process holds the atom releases the file.
-func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
+func TestAWaiterDoesNotKeepTheFlockFileWithoutTheAtom(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "true")...).Start(s)
@@ -113,7 +113,7 @@ func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
 	waiter.Is(t, 0, "…")
 }
 
-func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
+func TestTheJobKeepsTheFlockFileIfItsSupervisorIsKilled(t *testing.T) {
 	s := newStage(t)
 	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
 	job := childOf(t, p.PID, "sleep")
@@ -124,14 +124,14 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 	s.want(0, "run", "--name", "b", "--flock", "file", "true")
 }
 
-func TestARunInTheJobThatHoldsTheFileIsDeniedAtOnce(t *testing.T) {
+func TestARunInTheJobThatHoldsTheFlockFileIsDeniedAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.refused(75, "b: not run: ", job("--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file",
 		"--wait", "forever", "true")...)
 }
 
 // A job that holds the file by a descriptor of its own cannot wait for itself.
-func TestARunThatInheritedTheLockedFileIsDeniedAtOnce(t *testing.T) {
+func TestARunThatInheritedTheLockedFlockFileIsDeniedAtOnce(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
@@ -139,7 +139,7 @@ func TestARunThatInheritedTheLockedFileIsDeniedAtOnce(t *testing.T) {
 		Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
 }
 
-func TestNoOwnerIsEndedWhileAnotherProcessLocksTheFile(t *testing.T) {
+func TestNoOwnerIsEndedWhileAnotherProcessHasTheFlockFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	owner := s.hold("a")
@@ -152,7 +152,7 @@ func TestNoOwnerIsEndedWhileAnotherProcessLocksTheFile(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
+func TestAWaiterLocksTheNewFlockFileAfterARename(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "sh", "-c", "flock -n file true; echo $?; ls -l /proc/self/fd | grep -c 'file$'")...).Start(s)
@@ -162,7 +162,7 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	waiter.Is(t, 0, "1\n1\n")
 }
 
-func TestAWaiterOnATerminalPassesTheNewFileToItsJob(t *testing.T) {
+func TestAWaiterOnATerminalPassesTheNewFlockFileToItsJob(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "sh", "-c", "ls -l /proc/self/fd >seen")...))
@@ -175,7 +175,7 @@ func TestAWaiterOnATerminalPassesTheNewFileToItsJob(t *testing.T) {
 	}
 }
 
-func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
+func TestAFlockFileThatStaysLockedIsReportedAsOverdue(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	s.want(75, append(words, "true")...)
@@ -188,7 +188,7 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	s.want(75, append(words, "--notice", "1h", "true")...) // it was free meanwhile
 }
 
-func TestFlockRefusesWhatCannotBeLocked(t *testing.T) {
+func TestFlockRefusesAFileThatItCannotLock(t *testing.T) {
 	s := newStage(t)
 	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for name, to := range map[string]string{"loop": "loop", "dangling": "nowhere"} {

@@ -32,7 +32,7 @@ func (s *stage) notes(file string) string {
 	return `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_STATUS $ADLOCK_RUN: $ADLOCK_TEXT" >>` + s.in(file)
 }
 
-func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
+func TestOwnerAndNewcomerReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)

@@ -46,7 +46,7 @@ func tune(t *testing.T, a *helper.Atom, options ...string) helper.Result {
 
 var wantWords = helper.Contains
 
-func TestOptionVariableAndLibraryTeachTheSameAtom(t *testing.T) {
+func TestAnAtomLearnsFromRunsByOptionVariableAndLibrary(t *testing.T) {
 	a := newAtom(t)
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}

@@ -32,7 +32,7 @@ func (s *stage) jobs() (n int) {
 	return n
 }
 
-func TestACommandLineOfAnyLengthCanBeAnAtom(t *testing.T) {
+func TestACommandLineOfAMebibyteCanBeAnAtom(t *testing.T) {
 	for claim, words := range map[string][]string{"1.2 MiB": long("x", 12), "400 KiB of control bytes": long("\x01", 4)} {
 		t.Run(claim, func(t *testing.T) {
 			s := newStage(t)

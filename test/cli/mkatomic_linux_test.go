@@ -178,7 +178,7 @@ func TestMkatomicRefusesAClosedInput(t *testing.T) {
 	}
 }
 
-func TestMkatomicMakesAFileOfWhatACommandPrints(t *testing.T) {
+func TestMkatomicStoresTheOutputOfACommand(t *testing.T) {
 	s := newStage(t)
 	for _, c := range []struct {
 		words         []string

@@ -150,7 +150,7 @@ func TestARelativeLockDirectoryIsNotMade(t *testing.T) {
 	check.Equal(t, "a relative one that is there was taken", exists(s.in("locks/last.adlock."+host+".run.a")), true)
 }
 
-func TestARemovedWorkingDirectoryHindersOnlyARunWithoutAName(t *testing.T) {
+func TestOnlyAnUnnamedRelativeCommandNeedsAWorkingDirectory(t *testing.T) {
 	s := newStage(t)
 	const says = "adlock: working directory: was removed, and names the lock of a command without a full path: say --name NAME\n"
 	for line, status := range map[string]int{"run true": 69, "run --name n true": 0, "run /bin/true": 0} {

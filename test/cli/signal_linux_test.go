@@ -76,7 +76,7 @@ func quiet(pid int) bool {
 		asleep == strings.Count(before, "\nSigPnd:\t"+none) && asleep == strings.Count(before, "\nShdPnd:\t"+none) && before == look()
 }
 
-func TestAProgramEndedByQuitPrintsNoStackTrace(t *testing.T) {
+func TestAProgramEndedByQUITPrintsNoStackTrace(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
 	for line, program := range map[string]string{

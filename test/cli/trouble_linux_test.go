@@ -89,7 +89,7 @@ func heard(t *testing.T, dir, told, event string) {
 	wantWords(t, text("program.dax.runlog"), event)
 }
 
-func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
+func TestTroubleWithTheLockDirectoryIsReportedAndNothingRuns(t *testing.T) {
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)

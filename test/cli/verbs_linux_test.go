@@ -150,7 +150,7 @@ func TestPackageLeanIsInitialisedBeforePackageErrors(t *testing.T) {
 }
 
 // The program is built as the Makefile says, but in another place.
-func TestTheProgramIsStaticAndSmall(t *testing.T) {
+func TestTheProgramIsStaticAndBelow4MiB(t *testing.T) {
 	need.Tools(t, "make", "go")
 	path := t.TempDir() + "/adlock"
 	make := exec.Command("make", "--no-print-directory", "-n", "build/adlock")

@@ -163,7 +163,7 @@ func TestAContainerClearsItsOldLocksOnlyIfAskedTo(t *testing.T) {
 	p.wantNotes("run:one run:one")
 }
 
-func TestTheEntrypointRefusesToRunUnlessItIsProcessOne(t *testing.T) {
+func TestTheEntrypointRefusesToRunUnlessItIsProcess1(t *testing.T) {
 	p := newPlace(t)
 	// If the entrypoint went on, it would end only processes in a pid namespace of this test.
 	r := container(p, "one", p.example("containers/entrypoint", "bin/entrypoint")+"; exit $?").Run(t)

@@ -38,7 +38,7 @@ func (p *place) holds(data string) {
 const sumsOfFiles = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7  a\n" +
 	"0263829989b6fd954f72baaf2fc64bc2e2f01d692d4de72986ea808f6e99813f  b\n"
 
-func TestProgramsInTwoLanguagesHoldOneLock(t *testing.T) {
+func TestProgramsInTwoLanguagesExcludeEachOther(t *testing.T) {
 	for first := range languages {
 		for second := range languages {
 			t.Run(first+" and "+second, func(t *testing.T) {

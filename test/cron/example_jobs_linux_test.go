@@ -46,7 +46,7 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
-func TestADeployWaitsForProcessesOfTheOneBefore(t *testing.T) {
+func TestADeployWaitsForProcessesOfThePreviousDeploy(t *testing.T) {
 	need.Tools(t, "setsid")
 	p, line := deployments(t)
 	p.command("release.sh", await+`echo deploy:$1 >>{dir}/notes
@@ -69,7 +69,7 @@ func (p *place) fetches() {
 		echo fetched >>{dir}/notes; echo words $(wc -l <{dir}/notes)`)
 }
 
-func TestJobsShareADownload(t *testing.T) {
+func TestConcurrentJobsDownloadAFileOnce(t *testing.T) {
 	p := newPlace(t)
 	p.fetches()
 	line := []string{p.example("ci/download", "bin/download"), "https://example.org/x", p.path("cache/x")}

@@ -217,7 +217,7 @@ func TestTheBillOfMaterialsNamesEveryModuleOfEveryProgram(t *testing.T) {
 	}
 }
 
-func TestPackagesHoldTheLicencesOfAllModules(t *testing.T) {
+func TestPackagesContainTheLicencesOfAllModules(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "dpkg-deb", "zcat")
 	deb := unpacked(t, "*_arm64.deb", `dpkg-deb -x "$1" .`)
@@ -244,7 +244,7 @@ func TestPackagesHoldTheLicencesOfAllModules(t *testing.T) {
 	}
 }
 
-func TestLintianHasNoComplaint(t *testing.T) {
+func TestLintianHasNoComplaintAboutTheDebs(t *testing.T) {
 	t.Parallel()
 	dir := released(t)
 	need.Tools(t, "lintian")
@@ -270,7 +270,7 @@ func unpacked(t *testing.T, pattern, how string) string {
 	return dir
 }
 
-func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
+func TestRpmAndApkContainTheFilesOfTheDeb(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "dpkg-deb", "rpm2cpio", "cpio", "tar")
 	for _, machine := range [][2]string{{"amd64", "x86_64"}, {"arm64", "aarch64"}} {

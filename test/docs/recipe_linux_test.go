@@ -22,7 +22,7 @@ import (
 var elsewhere = map[string]string{
 	"initContainers:":          "TestALockDirectoryOnAPodsVolumeKeepsLastLocks",
 	"go test -":                "the project's own tests",
-	"rooms, ":                  "TestTheTableOfRoomsInTheReadmeIsUpToDate",
+	"rooms, ":                  "TestTheTableOfPackagesInTheReadmeIsUpToDate",
 	"sudo make install":        "TestUninstallRemovesWhatInstallMadeAndNothingElse",
 	"apt-get install ./adlock": "TestThePackageGuardsACrontabAndIsUpgradedAndRemoved",
 	"adlock run --store ":      "TestEveryStoreExampleInThePagesRuns",

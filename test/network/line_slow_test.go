@@ -17,7 +17,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
+func TestManyAtomsAreListedInAFewRequests(t *testing.T) {
 	const many = 1100 // more than one answer has
 	m := startEtcd(t, 1)[0]
 	s, ctx := open(t, url(m)), t.Context()

@@ -224,7 +224,7 @@ func TestACrontabsLineKeepsItsSlotsAndCommandInAStore(t *testing.T) {
 	}
 }
 
-func TestALocksmithEndsByItsJobsSignalAndAddsNoOutput(t *testing.T) {
+func TestALocksmithDiesOfItsJobsSignalAndAddsNoOutput(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, url(startEtcd(t, 1)...))
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {

@@ -60,7 +60,7 @@ func TestAScriptThatLosesItsAtomReportsWhyOnce(t *testing.T) {
 }
 
 // A process that reads a script's output need not wait for the holder of the script's lock.
-func TestAHolderDoesNotKeepTheScriptsStandardErrorOpen(t *testing.T) {
+func TestALocksmithDoesNotKeepItsScriptsStandardErrorOpen(t *testing.T) {
 	h, _ := onEtcd(t)
 	script := h.brief().startScript(t, forever)
 	holder := holderOf(t, script.pid)

@@ -67,14 +67,14 @@ func holderOf(t testing.TB, owner int) int {
 }
 
 // A holder runs in the root directory.
-func TestAScriptsHolderFindsFilesByRelativePaths(t *testing.T) {
+func TestAScriptsLocksmithFindsFilesByRelativePaths(t *testing.T) {
 	t.Parallel()
 	c := startFTP(t, "").host(t).script(`cd "$ADLOCK_DIR"; cp "$ADLOCK_FTP_PASSWORD_FILE" secret; mkdir logs
 export ADLOCK_FTP_PASSWORD_FILE=secret ADLOCK_LOGDIR=logs; adlock_get o x 0 && adlock_release; grep -c "event=release" logs/*`)
 	c.Run(t).Is(t, 0, "1\n", "")
 }
 
-func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
+func TestTheNextLocksmithRemovesTheFilesOfAKilledLocksmith(t *testing.T) {
 	t.Parallel()
 	h := startFTP(t, "").host(t)
 	left := h.startScript(t, "sleep 60")
@@ -136,7 +136,7 @@ func TestOnlyTheNextWaiterHasAWatchdog(t *testing.T) {
 
 // The watchdog of a lease must begin before the client libraries are initialised: otherwise it, and
 // the process that starts it, would take three times as long to start.
-func TestTheWatchdogBeginsBeforeTheClientLibraries(t *testing.T) {
+func TestTheWatchdogBeginsBeforeClientLibrariesAreInitialised(t *testing.T) {
 	t.Parallel()
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)

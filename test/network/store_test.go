@@ -40,7 +40,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
 }
 
 // Every store has to pass these steps. Each step has the atom to itself.
-func TestEachStoreKeepsItsPromises(t *testing.T) {
+func TestEachStoreFulfilsTheContractOfLeaseStore(t *testing.T) {
 	t.Parallel()
 	inMemory := new(memory.Store)
 	opens := map[string]func() lease.Store{"memory": func() lease.Store { return inMemory }}

@@ -130,7 +130,7 @@ func TestNoNameLeadsOutOfTheLockDirectory(t *testing.T) {
 }
 
 // The name of an operand or a process must neither move the cursor of a reader's terminal nor forge a second line.
-func TestMessagesAreOneLineOfPlainText(t *testing.T) {
+func TestADenialOfAHostileNameIsOneLineOfPlainText(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	enemy := "x\nadlock: forged\r\x1b[2J\u009b2J\x9b2J"

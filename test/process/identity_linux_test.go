@@ -247,7 +247,7 @@ func TestAStoppedOwnerKeepsTheAtomUntilItExpires(t *testing.T) {
 	}
 }
 
-func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
+func TestAnOwnerThatIgnoresSignalsIsEndedByKILL(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	owner := a.Owner(t, "exec sleep 1000", "sh", "-c", `trap '' INT TERM; exec "$@"`, "sh")
@@ -303,7 +303,7 @@ func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 
 // Process 1 of a pid namespace does not die while a process outside keeps a zombie in it. Without
 // a broken disk, no process is closer to an unkillable one.
-func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
+func TestAnOwnerThatOutlivesKILLIsStuckAndKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	need.Tools(t, "nsenter")

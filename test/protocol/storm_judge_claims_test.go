@@ -49,7 +49,7 @@ func gives(id string, at float64) string {
 	return fmt.Sprintf("out %s %.2f 0; rel %s %.2f 0 acquired;", id, at, id, at)
 }
 
-func TestTheStormsJudgeAccusesEachBreachAndNoSoundHistory(t *testing.T) {
+func TestTheStormJudgeReportsEachBreachAndNoSoundHistory(t *testing.T) {
 	a, aEnds, aRan := runs("A", 1, "a0"), ends0("A", 1.04), ran("A", 1, "a0")
 	script, scriptRan := holds("A.1", 1, "a0"), holds("A.1", 1, "a0")+gives("A.1", 1.02)
 	reads, slot, slotRan := runs("A", 1, "r0 mode=s"), runs("A", 1, "s0 slots=2"), ran("A", 1, "s0 slots=2")

@@ -38,7 +38,7 @@ func TestNoHealthyRunThatWorksIsEnded(t *testing.T) {
 	}
 }
 
-func TestRunsThatSleepBrieflyAreEndedOnceIn10000AtMost(t *testing.T) {
+func TestAtMostOneOf10000RunsThatSleepBrieflyIsEnded(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].per10000(); got > 1 {
 			t.Errorf("%s: %.1f", l.name, got)
@@ -46,7 +46,7 @@ func TestRunsThatSleepBrieflyAreEndedOnceIn10000AtMost(t *testing.T) {
 	}
 }
 
-func TestRunsThatSleepForLongAreSeldomEnded(t *testing.T) {
+func TestAtMost15Of10000RunsThatSleepForLongAreEnded(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][2].per10000(); got > 15 {
 			t.Errorf("%s: %.1f", l.name, got)

@@ -172,7 +172,7 @@ func TestDamagedSamplesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestLabelsOfAnyOperandArePrintableUTF8(t *testing.T) {
+func TestLabelsOfMetricsArePrintableUTF8(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
 	text := string(collect(t, s, time.Hour, nil).Text())

@@ -96,7 +96,7 @@ func listening(t *testing.T) (string, net.Listener) {
 }
 
 // Another member may answer, so ask tries each. But a busy member must not get the same question all the time.
-func TestEachSilentMemberIsAskedAndFewQuestionsAreSent(t *testing.T) {
+func TestEachSilentMemberIsAskedWithFewRequests(t *testing.T) {
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
 		var all []*member
 		for range members {

@@ -176,7 +176,7 @@ func TestSwappingTheOpenedDirectoryRedirectsNoLock(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainFilesWithAtMostTwoNamesAreOpened(t *testing.T) {
+func TestOnlyRegularFilesWithAtMostTwoLinksAreOpened(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"link to a file":  func(path string) error { return os.Symlink("/etc/passwd", path) },
 		"link to nowhere": func(path string) error { return os.Symlink("nowhere", path) },

@@ -70,7 +70,7 @@ func TestOnlyNewcomersRecordTheMachinesHostName(t *testing.T) {
 	wantRenamed(t, d, "", "")
 }
 
-func TestTheHostIsReadOnlyFromARegularFile(t *testing.T) {
+func TestTheHostIsReadFromARegularFileOnly(t *testing.T) {
 	d := newDir(t)
 	path, fifo := d.Path("host.x"), d.Path("fifo")
 	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))

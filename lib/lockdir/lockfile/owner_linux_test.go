@@ -141,7 +141,7 @@ func TestLockOfIgnoresAMissingLockAndADirectory(t *testing.T) {
 }
 
 // While the owner lives, no other process keeps its lock, not even one of its group.
-func TestALockIsHeldByItsJobOnlyOnceTheOwnerIsDead(t *testing.T) {
+func TestAJobHoldsItsLockOnlyOnceTheOwnerIsDead(t *testing.T) {
 	command, survivor, stranger := member(21), member(22), member(23)
 	ofGroup, ofSession := member(24), member(25)
 	for _, alive := range []bool{true, false} {

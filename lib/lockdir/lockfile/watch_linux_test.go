@@ -219,7 +219,7 @@ func TestAFailedOrClosedWatchLeavesNothingBehind(t *testing.T) {
 }
 
 // Waiters link locks for a moment and remove them again: these files would wake them and each other without end.
-func TestOnlyTheRemovalOfAwaitedLocksEndsAWait(t *testing.T) {
+func TestRemovingALockWakesAWaiterOnlyIfItIsInItsWay(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
 	strange := []string{
 		"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x",

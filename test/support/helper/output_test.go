@@ -18,7 +18,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Builder.Write(p)
 }
 
-func TestAllThatACommandWroteIsReadHoweverLate(t *testing.T) {
+func TestAllOutputOfACommandIsReadHoweverLate(t *testing.T) {
 	t.Parallel()
 	for script, alone := range map[string]bool{"echo one; sleep 0.01; echo two": true, "sleep 60 & echo one; sleep 0.01; echo two": false} {
 		var text slow

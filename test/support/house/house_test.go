@@ -19,7 +19,7 @@ func rooms(t *testing.T) []room {
 	return must.Get(survey("../../.."))(t)
 }
 
-func TestTheTableOfRoomsInTheReadmeIsUpToDate(t *testing.T) {
+func TestTheTableOfPackagesInTheReadmeIsUpToDate(t *testing.T) {
 	page := must.Get(os.ReadFile("../../../lib/README.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```\n")
 	shown, _, _ := strings.Cut(rest, "```")
