@@ -248,8 +248,11 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 			reason += "; " + warning
 		}
 	}
-	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy && !o.IsFile() {
-		reason += "; " + owner + o.User() + ", since " + since.Format(time.DateTime)
+	if owner := o.Owner(); owner != "" && o.Verdict == locker.Busy && !o.IsFile() {
+		reason += "; " + owner + o.User()
+		if s.Request.Now.IsZero() { // an age by a pass clock tells no date
+			reason += ", since " + o.Since(time.Now()).Format(time.DateTime)
+		}
 	}
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)
