@@ -209,16 +209,21 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if own, err := ownDir(os.Geteuid()); err != nil || dir != own {
 		log.Locks = dir
 	}
-	var most int
 	value, _ := head(logMaxVariable) // only a Location can be in error
-	if value.Value != "" {
-		err = logMax(&most)(value.Value)
+	log.Max, err = LogMax(value.Value)
+	return log, err // the log can record this error, which is the environment's, as bad lines of files are ignored
+}
+
+// LogMax returns the size in bytes that a value of ADLOCK_LOG_MAX means; 0 for "".
+func LogMax(value string) (int64, error) {
+	var most int
+	if value == "" {
+		return 0, nil
 	}
-	if err != nil { // the value is from the environment, as bad lines of files are ignored
-		return log, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err} // the log can record this error
+	if err := logMax(&most)(value); err != nil {
+		return 0, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
-	log.Max = int64(most)
-	return log, nil
+	return int64(most), nil
 }
 
 // RecorderOf returns a recorder with the hook (nil: none) and the runlog of RunlogOf, and its error.
@@ -243,8 +248,11 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 			reason += "; " + warning
 		}
 	}
-	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy && !o.IsFile() {
-		reason += "; " + owner + o.User() + ", since " + since.Format(time.DateTime)
+	if owner := o.Owner(); owner != "" && o.Verdict == locker.Busy && !o.IsFile() {
+		reason += "; " + owner + o.User()
+		if s.Request.Now.IsZero() { // an age by a pass clock tells no date
+			reason += ", since " + o.Since(time.Now()).Format(time.DateTime)
+		}
 	}
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)

@@ -231,8 +231,7 @@ func (q *queue) await(busy locker.Outcome) error {
 // Waits, and reports an overdue owner.
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
-		who, _ := busy.Owner()
-		q.r.StatusLine.Show(func() string { return locker.Title(q.r.Atom) + ": " + who + " was asked to end its job" })
+		q.r.StatusLine.Show(func() string { return locker.Title(q.r.Atom) + ": " + busy.Owner() + " was asked to end its job" })
 		return
 	}
 	if q.seen.Owner.Taken.IsZero() {

@@ -175,6 +175,7 @@ var crontabs = []pair{
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_LOG_MAX=1M\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
 		"ADLOCK_SYSLOG=maybe\n* * * * *  /bin/adlock run --name \"$n\" -- /bin/job >/dev/null 2>&1",
 	}, []string{

@@ -101,13 +101,16 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 	return o, err
 }
 
-// Owner returns, in words, the owner that was found ("": unknown), and when it took its lock.
-func (o Outcome) Owner() (who string, since time.Time) {
-	if o.found.Owner != 0 {
-		who = o.inWords(o.found.Owner)
+// Owner returns, in words, the owner that was found; "" if it is unknown.
+func (o Outcome) Owner() string {
+	if o.found.Owner == 0 {
+		return ""
 	}
-	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
+	return o.inWords(o.found.Owner)
 }
+
+// Since returns when the lock in the way was made. now is the time of the outcome, not of a pass clock.
+func (o Outcome) Since(now time.Time) time.Time { return o.inWay.Since(now) }
 
 // User returns ", user NAME" for the owner in the way; "" if its lock has no record, or it may be on another machine.
 func (o Outcome) User() string {

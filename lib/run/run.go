@@ -182,6 +182,9 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	if _, err := r.From.ParseIn(getenv, r.options(), args); err != nil || !known {
 		return config.Elsewhere(err, counterpart)
 	}
+	if _, err := config.LogMax(getenv("ADLOCK_LOG_MAX")); err != nil {
+		return err
+	}
 	if err := r.checkName(); err != nil {
 		return err
 	}
