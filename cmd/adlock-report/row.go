@@ -139,7 +139,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters of a store's queue. Of a waiter on this machine, it keeps what the runlog has.
+// queue adds the waiters of a store's queue. It keeps what the runlog has about a waiter on this machine.
 func (r *row) queue(line []locker.View) {
 	here, _ := sysfile.NodeName() // "" is the name of no machine
 	for _, w := range line {
@@ -165,8 +165,8 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than a waiter holds a lock only to check for readers and slots. If its lock is older, the
-// waiter runs its job, and the runlog lacks the acquisition.
+// longestProbe is longer than a check for readers and slots, for which a waiter holds the lock. If a waiter's lock is
+// older, the waiter runs its job, and the runlog lacks the acquisition.
 const longestProbe = time.Second
 
 func (r *row) hold(e *locker.View, now time.Time) {

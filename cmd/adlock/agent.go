@@ -13,7 +13,7 @@ import (
 	"adlock/lib/run"
 )
 
-// agentVerb starts the agent (package agent) of the script whose shell is --owner, and prints its greeting.
+// agentVerb starts the agent (package agent) of the script whose shell is --owner, and prints the agent's greeting.
 var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string) (int, error) {
 	var pid int
 	rest, err := config.Parse([]config.Option{{Name: "owner", Arg: "PID", Set: config.Number(&pid, 1, 1<<30)}}, args)
@@ -34,9 +34,9 @@ var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer is the agent's Answerer. It answers take, release and age by the code that a helper run uses. An error, such
-// as agent.ErrHelper, makes the script run a helper instead: for other verbs, mistaken options and a hook command, and
-// if the answer needs more than a check and a change of the lock, such as a wait, a signal or a message.
+// answer is the agent's Answerer. It answers take, release and age by the code that a helper run uses. It returns an
+// error, such as agent.ErrHelper, if the script must run a helper instead: for another verb, wrong options or a hook
+// command, and if more than a check and a change of the lock is needed, such as a wait, a signal or a message.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {
@@ -50,7 +50,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake answers take, with a directory for FILE. For a granted lock, the answer has its token and path.
+// answerTake answers take, called with a directory for FILE. If the lock is granted, the answer has its token and path.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {

@@ -60,7 +60,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment returns this process's environment without adlock's settings: each question brings them.
+// environment returns this process's environment without adlock's settings: each question brings its own.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "ADLOCK_") })
 }
@@ -145,7 +145,7 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long linger waits for a busy script. The agent does not notice its owner's death meanwhile.
+// lingering is how long linger waits for a busy script. During that wait, the agent does not notice its owner's death.
 const lingering = 20 * time.Millisecond
 
 // linger waits for a question that comes at once, by a system call that the Go runtime does not know of. Otherwise

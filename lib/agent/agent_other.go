@@ -7,7 +7,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Start refuses: outside Linux no process can open the pipes of another one.
+// Start returns an error: outside Linux, no process can open the pipes of another one.
 func Start(process.Identity) (string, error) {
 	return "", fault.New(fault.Unavailable, "agent", "is offered on Linux only")
 }

@@ -91,8 +91,8 @@ func (a Atom) String() string {
 }
 
 // CheckFound compares the atom with the one in its lock: two atoms whose names have the same checksum
-// must not deny each other without an error. It is no error if found is zero (unknown), or if only one
-// has a Command: a script, or --operand, can reach the same lock.
+// must not deny each other without an error. CheckFound returns nil if found is zero (unknown), or if only one
+// of the atoms has a Command: a script, or --operand, can reach the same lock.
 func (a Atom) CheckFound(object string, found Atom) error {
 	is, wanted := found.String(), a.String()
 	command := found.Command
@@ -175,7 +175,7 @@ func underscored(part string) string {
 	return string(plain)
 }
 
-// Exact reports whether the name determines the atom. Otherwise the last lock must contain its parts.
+// Exact reports whether NAME determines the atom. If not, the last lock must contain the atom's parts.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
 // readBack turns each '_' into '/' if the part begins with '_', else into '.'.

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-const defaultStarving = 10 // after this many denials in a row, starving is first reported
+const defaultStarving = 10 // after this many denials in a row, an atom is first reported as starving
 
 // Table has every ADLOCK_ variable that a person may set, with its option if it has one. The options, the help, the
 // completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare the

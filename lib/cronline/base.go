@@ -94,7 +94,7 @@ func isIn(words, word string) bool {
 // IsShell reports whether a program is a shell with the syntax of sh.
 func IsShell(program string) bool { return isIn(shells, path.Base(program)) }
 
-// IsShellWord reports whether a word at the beginning of a command is a shell's own.
+// IsShellWord reports whether a word at the beginning of a command is a shell's reserved word or built-in command.
 func IsShellWord(word string) bool { return isIn(shellWords, word) }
 
 // RunsArguments reports whether a program runs a command or a file that its arguments name.

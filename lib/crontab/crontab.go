@@ -58,7 +58,7 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of a line, with a carriage return, though cron takes that as a part of the command.
+// cutEnd cuts off the end of a line, and a carriage return before it, which cron takes as a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// continues reports whether a line (no comment) ends in an unescaped backslash. cron does not join it with the next.
+// continues reports whether a line that is no comment ends in an unescaped backslash. cron joins no lines, even then.
 func (l *Line) continues() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1

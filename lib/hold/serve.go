@@ -22,7 +22,7 @@ type ending struct {
 }
 
 // serve reads what the program writes. Once the program is dead, it reads for a second at most: the program's last
-// words are in the pipe by then, and a child of the program may keep the pipe open.
+// lines are in the pipe by then, and a child of the program may keep the pipe open.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
 	for over := (<-chan time.Time)(nil); ; {

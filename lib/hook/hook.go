@@ -17,15 +17,15 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Kind is what has happened. The hook's variable ADLOCK_EVENT has it.
+// Kind is the kind of an event. The hook gets it as ADLOCK_EVENT.
 type Kind string
 
 // Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
 // that ran the job was killed or its lock was lost. (If a newcomer in a store made the owner end the job, the
 // owner's hook gets Fail, and the newcomer's Ended.)
 const (
-	Start     Kind = "start"     // a run has begun; only where Runs asks for it
-	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
+	Start     Kind = "start"     // a run has begun; only if Hook.Runs is set
+	Success   Kind = "success"   // a run ended with status 0; only if Hook.Runs is set
 	Fail      Kind = "fail"      // a run ended otherwise (perhaps by its own supervisor), or its command cannot be run
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
@@ -49,7 +49,7 @@ type Hook struct {
 	late []func()
 }
 
-// Event is what the hook is told about.
+// Event is an event for which a hook is started.
 type Event struct {
 	Kind Kind
 	Text string // in words, in one line

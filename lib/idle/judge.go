@@ -10,8 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// How much processor time a process may take in a minute and still count as idle: as much as a language runtime (Java,
-// Python) that wakes to check its timers.
+// These bound the processor time that a process may take in a minute and still count as idle: as much as a language
+// runtime (Java, Python) takes that wakes to check its timers.
 const (
 	spareTime   = 50 * time.Millisecond
 	spareSwitch = 100 * time.Microsecond // for each context switch

@@ -75,7 +75,7 @@ func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Kept returns the previous metrics of the user of o, whose lock directory cannot be read now.
+// Kept returns the previous metrics of o.User, whose lock directory cannot be read now.
 func Kept(o Options) *Metrics {
 	m := &Metrics{Users: []User{{Name: o.User, until: o.since()}}}
 	for key := range o.Before {
@@ -95,7 +95,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are the values of one atom. failed, denied and stuck continue those of the previous file; counts are increases.
+// figures are the values of one atom. failed, denied and stuck continue the previous file's; the counts are increases.
 type figures struct {
 	labels string // name="value",…
 

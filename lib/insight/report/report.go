@@ -67,7 +67,7 @@ const keptEndings = 10
 type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
-	Match func(atom.Atom) bool               // nil: every atom
+	Match func(atom.Atom) bool               // which atoms are included; nil: all
 	State func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	User  string                             // whose runlog it is, if there are several
 }
