@@ -123,7 +123,7 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 		return nil, fault.Wrap("holder", err)
 	}
 	var ancestors []string
-	above, _ := process.Ancestors() // as far as they can be followed
+	above, _ := process.Ancestors() // those above an unknown one are missing
 	for _, pid := range above {
 		ancestors = append(ancestors, strconv.Itoa(pid))
 	}

@@ -20,7 +20,7 @@ import (
 type verb struct {
 	options   func(*query) []config.Option
 	args      bool       // the verb takes NAMEs, FILEs or USERs
-	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
+	named     bool       // the verb's arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
 	visits    bool       // if root runs the verb, a child process reads files of other users
 	show      func(*query) error

@@ -121,7 +121,7 @@ func readText(path string) (string, error) {
 }
 
 func unopened(path string, err error) error {
-	if fault.KindOf(err) == fault.CannotCreate { // a wrong kind, as the file was only to be read
+	if fault.KindOf(err) == fault.CannotCreate { // this kind is wrong, as the file was only to be read
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	return fault.Wrap(path, err)

@@ -84,10 +84,10 @@ type answer[T any] struct {
 	troubles []error // errors about what could not be read
 }
 
-// everyone calls see for root, and for each user of this machine with a lock directory. It does so with that user's
-// rights, and for several users at once. see's value is used even if see also returns an error. everyone prints all
-// errors but the last, which it returns; with --output, it ignores other users' errors. all is nil if it fails before
-// any user was read. If the query is the whole name of an atom, all has only the users of such an atom.
+// everyone calls see for root and for each user of this machine with a lock directory: with that user's rights, and for
+// several users at once. see's value is used even if see also returns an error. everyone returns the last error and
+// prints the others; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
+// read. If the query is the whole name of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -183,7 +183,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf returns asUser for users. patience.Whole bounds the time of all calls for one user together.
+// withRightsOf returns an asUser for these users. patience.Whole bounds the time of all calls for one user together.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		name = withoutGroup(name)

@@ -29,7 +29,7 @@ type row struct {
 	Since      time.Time     // when it was acquired
 	Owner, UID int
 	Node       string // the owner's machine, if that may be another one
-	Readers    int    // how many readers hold it; 0: none
+	Readers    int    // how many readers hold the atom; 0: none
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing the lock just now; 0: none
 	watcher    int    // pid of the newcomer that watches whether the job works; 0: none
@@ -46,12 +46,12 @@ type row struct {
 	Limits      policy.Limits // the owner's; without an owner, past.limits
 	LimitsKnown bool
 
-	Takeable bool // a newcomer with these limits would acquire it
+	Takeable bool // a newcomer with these limits would acquire the atom
 	paused   bool
 	jobLives bool   // the owner is dead, but processes of its job live
 	silent   bool   // the owner may be dead: locker.View.Silent
 	overdue  string // the message about an owner past its notice
-	Why      string // why a newcomer would acquire it, or would not; of a damaged lock, the error
+	Why      string // why a newcomer would acquire the atom, or would not; of a damaged lock, the error
 	figures  string // Why without its first words
 }
 

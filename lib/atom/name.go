@@ -147,7 +147,7 @@ func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
 
-// IsNamed reports whether --name alone makes the atom. With slots it is a semaphore.
+// IsNamed reports whether --name alone makes the atom. Such an atom with slots is a semaphore.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
 // Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_' (CanonifyName of the

@@ -232,7 +232,7 @@ func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell prints a denial on a terminal or with Verbose. Elsewhere it is silent: denials are normal, and cron mails them.
+// Tell prints a denial only on a terminal or with Verbose: denials are normal, and cron would mail them.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a denial by the job that started this one has been reported
 		return

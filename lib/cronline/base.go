@@ -127,8 +127,8 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran returns words from a shell's or runner's script on, the subject of a shell's -c, or else all words.
-// important is true if the line is probably about these words.
+// Ran returns the words that say what runs: those from the script of a shell or runner on, the subject of a shell's -c,
+// or else all words. important is true if the line is probably about these words.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")

@@ -228,7 +228,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 // Length returns how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf also counts the blanks before the command, which follow the last column, as cron does.
+// lengthOf includes the blanks between the last column and the command, as cron counts them.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }

@@ -29,7 +29,7 @@ const (
 	Fail      Kind = "fail"      // a run ended otherwise (perhaps by its own supervisor), or its command cannot be run
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
-	Lost      Kind = "lost"      // a release found that the lock was not its own any more
+	Lost      Kind = "lost"      // a release found that the lock was no longer its own
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its --notice, a learned limit or, without a limit, a learned notice
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
@@ -49,7 +49,7 @@ type Hook struct {
 	late []func()
 }
 
-// Event is an event for which a hook is started.
+// Event is an event that the hook and the system's log get.
 type Event struct {
 	Kind Kind
 	Text string // in words, in one line
@@ -58,8 +58,8 @@ type Event struct {
 	runlog.Event
 }
 
-// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start and Success
-// it only starts the hook, and only with Runs. If the hook cannot be started, that is noted in log or else printed.
+// Tell writes the event to the system's log (Syslog) and starts the hook, but does not wait for it. For Start and
+// Success it only starts the hook, and only with Runs. If a hook cannot be started, Tell notes that in log, or warns.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {

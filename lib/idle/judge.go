@@ -40,7 +40,7 @@ type Figures struct {
 	Ignores  bool          // it ignores SIGCHLD: its children show neither in Reaped nor in Calls
 }
 
-// Judge decides from successive samples whether a job works. The zero Judge has seen none.
+// Judge decides from successive samples whether a job works. The zero Judge has no sample yet.
 type Judge struct {
 	since map[process.Key]Figures // what the members showed at the beginning of this minute
 	began time.Duration           // when this minute began

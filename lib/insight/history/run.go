@@ -1,7 +1,7 @@
 // Package history reconstructs runs from the runlog: when each acquisition began, how it ended, and which
 // process ended it. The runlog may be incomplete: it is bounded, lines are lost on a full disk, and a
 // crashing machine writes none. So the beginning of a run may be inferred from how long it took, and a run
-// whose end never came is Lost, not running for ever.
+// without an end is Lost: it does not count as Running for ever.
 package history
 
 import (

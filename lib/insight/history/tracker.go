@@ -66,7 +66,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	case runlog.Lost:
 		if r := a.find(e.Token); r != nil {
 			r.lostAt = e.Time
-			if e.Store != "" { // in a store, unlike in a directory, no newcomer of this machine will end its owner
+			if e.Store != "" { // in a store, unlike in a directory, no newcomer of this machine will end the owner
 				t.lose(a, r, e.Time)
 			}
 		}

@@ -28,7 +28,7 @@ type Options struct {
 	Now    time.Time
 	Until  time.Time                          // events up to then are counted
 	Locks  []Lock                             // of the atoms in the lock directory and the store
-	State  func(token string) history.Outcome // of a run without an end, by its token; nil: Running
+	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
