@@ -89,8 +89,8 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// giveUp waits until the asker writes or exits. Then it hangs up, so that the holder stops waiting, and returns true;
-// the caller must still read the holder's answer. It returns false once answered is closed.
+// giveUp waits until the asker writes or exits. Then it hangs up, so that the holder stops waiting, and returns true.
+// The caller must still read the holder's answer. Once answered is closed, giveUp returns false.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
 	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}

@@ -30,7 +30,7 @@ type past struct {
 
 type waiter struct {
 	pid   int
-	node  string        // its machine, if that may be another one
+	node  string        // its machine, unless that is certainly this one
 	since time.Time     // when it began to wait; zero: unknown, as of a waiter on another machine
 	most  time.Duration // how long it will wait at most; may be limit.Never
 

@@ -28,7 +28,7 @@ type row struct {
 	Age        time.Duration // of the active lock
 	Since      time.Time     // when it was acquired
 	Owner, UID int
-	Node       string // the owner's machine, if that may be another one
+	Node       string // the owner's machine, unless that is certainly this one
 	Readers    int    // how many readers hold the atom; 0: none
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing the lock just now; 0: none
@@ -37,7 +37,7 @@ type row struct {
 	Slot, Slots int // which slot the owner has (of a semaphore: how many are held), and how many there are; 0: none
 
 	Completed   time.Time                 // when a run last completed; zero: never
-	CompletedOn string                    // on which machine it completed, if that may be another one
+	CompletedOn string                    // on which machine the run completed, unless on this one for certain
 	DueIn       runlog.Opt[time.Duration] // set only for an idle atom whose limits are known
 	Last        *history.Run              // the run that ended last; nil: none is recorded
 	Failed      int                       // runs that failed in a row, up to now

@@ -158,7 +158,7 @@ func (s source) linger() {
 }
 
 // attend opens a handle of the owner in args (pid, start, inode), which the helper run that started the agent
-// has verified. It returns an error if the pid is another process's by now, or if the handle cannot wait.
+// has verified. attend returns an error if the pid is another process's by now, or if the handle cannot wait.
 func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -180,16 +180,16 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 }
 
 // An agent exits if no question comes for the time idle: a script that sleeps needs no agent, and one that became
-// another program by exec asks no more. It exits after the time unasked if the first question, due at once after
-// the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
+// another program by exec asks no more. The agent exits after the time unasked if the first question, due at once
+// after the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
 	parting = 2 * time.Second
 )
 
-// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign first. A
-// script that has found the sign open may still ask; one that finds it closed starts another agent.
+// leave ends this process when the owner has exited, or has asked nothing for a while. First, leave closes the sign. A
+// script that has found the sign open may still ask; a script that finds the sign closed starts another agent.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())

@@ -339,7 +339,7 @@ func (f *File) mistake(at, text string, inLocation bool) {
 }
 
 // rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for NAME
-// itself or what --name calls it. It is below 0 if the section does not concern the atom.
+// itself or its --name. The rank is below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {

@@ -300,7 +300,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form returns an error that says what is wanted. It returns err itself if that is nil, or already says that a unit
+// form returns an error that says what is wanted. It returns err itself if err is nil, or already says that a unit
 // is missing or the duration is too long.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {

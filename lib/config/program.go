@@ -31,7 +31,7 @@ type Verb struct {
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run returns the exit status; if that is 0, the status of the error counts.
+	// Run returns the exit status. If the status is 0, that of the error counts.
 	Run func(args []string) (status int, err error)
 }
 

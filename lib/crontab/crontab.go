@@ -64,8 +64,8 @@ func cutEnd(whole string) (body, end string) {
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab, else nil: it has a NUL byte, or more lines that are not understood than jobs
-// and lines meant as jobs. An Unknown line after one that ends in a backslash does not count.
+// Refuse returns why a text is no crontab, else nil. No crontab has a NUL byte, or more lines that are not understood
+// than jobs and lines meant as jobs. An Unknown line after one that ends in a backslash does not count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {

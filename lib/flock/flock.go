@@ -229,8 +229,8 @@ func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 func (f *File) Locker() int { return sysfile.FlockHolder(f.fd, f.how == unix.LOCK_SH) }
 
 // Holder returns the process that locked the file, if that is this process or an ancestor. Otherwise, if this
-// process has inherited the lock, it returns the topmost ancestor that has the lock. In other cases it returns
-// the process that locked the file, if that still has the lock. PID 0: unknown.
+// process has inherited the lock, Holder returns the topmost ancestor that has the lock. In other cases it returns
+// the process that locked the file, if that process still has the lock. PID 0: unknown.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {

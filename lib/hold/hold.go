@@ -187,8 +187,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// acquire acquires the atom. If the owner dies before that, this process exits, and the next newcomer reclaims
-// the lock. Any input ends a wait.
+// acquire acquires the atom. If the owner dies before acquire returns, this process exits, and the next newcomer
+// reclaims the lock. Any input ends a wait.
 func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)

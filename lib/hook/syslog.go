@@ -17,7 +17,7 @@ var logSocket = "/dev/log"
 
 var errFull = errors.New("its queue is full, and messages are lost")
 
-// LogSocket returns the path of the system log's socket, and an error if that cannot be written to now.
+// LogSocket returns the path of the system log's socket, and an error if the socket cannot be written to now.
 func LogSocket() (path string, err error) {
 	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	Running   Outcome = iota // the run is not known to have ended
 	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
-	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)
+	Ended                    // by force: the run had passed ExpireAfter, or a newcomer replaced it (--replace)
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
@@ -32,7 +32,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 type Run struct {
 	PID   int
-	Node  string // the owner's machine, if that may be another one
+	Node  string // the owner's machine, unless that is certainly this one
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
@@ -42,7 +42,7 @@ type Run struct {
 	Status  runlog.Opt[int]
 	Signal  string // the signal that ended the job, without SIG
 	By      int    // the process that ended or cleared the run, or found it dead; PID if its own supervisor did; 0: none
-	ByNode  string // the machine of By, if that may be another one
+	ByNode  string // the machine of By, unless that is certainly this one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
@@ -56,7 +56,7 @@ type Run struct {
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown, as no person can clear such an
-// atom. It is longer than the interval of a weekly job.
+// atom. The time is longer than the interval of a weekly job.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
 // Completed reports whether the job ran, and was released without being ended by force. Then Held is its runtime.

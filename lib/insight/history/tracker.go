@@ -30,7 +30,7 @@ func (t *Tracker) Atoms() []*Atom {
 	})
 }
 
-// Add adds the next event and returns its atom; nil if that is unknown.
+// Add adds the next event and returns its atom; nil if the atom is unknown or ignored.
 func (t *Tracker) Add(e *runlog.Event) *Atom {
 	a := t.atomOf(e)
 	if a == nil || a.ignored {
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run as Lost, at the time when its owner found the lock gone or, if that is not known, at next.
+// lose ends a run as Lost, at the time when its owner found the lock gone or, if that time is unknown, at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
