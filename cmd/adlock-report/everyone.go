@@ -60,7 +60,7 @@ func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 // These bound what is read of another user's directory, and how many users are read at a time.
 const (
 	mostNames   = 10000   // files, of any kind
-	mostAtoms   = 1000    // that are read, or shown
+	mostAtoms   = 1000    // atoms that are read, or shown
 	mostHosts   = 8       // runlogs
 	mostRunlog  = 4 << 20 // bytes, at the ends of all runlogs: some 10,000 lines
 	mostDamaged = 1000    // damaged lines of all runlogs

@@ -26,7 +26,7 @@ func (e escaper) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// arrayOf returns the rows' objects as one JSON array on one line; without rows it is [], not null.
+// arrayOf returns the rows' objects as one JSON array on one line. Without rows, the array is [] and not null.
 func arrayOf[R any](rows []R, object func(R) any) []byte {
 	objects := []any{}
 	for _, r := range rows {

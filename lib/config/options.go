@@ -105,8 +105,8 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 // Parse sets the options from the environment, then from args, and records where each was set. It returns the other
 // arguments: those from the first that is no option, or after "--".
 //
-// Locations are set from the heads of the settings files too. If that fails (fault.Misconfigured), all else
-// is set, and rest is returned. Other settings of the files are set once the atom is known (Configure).
+// Parse also sets locations from the heads of the settings files. If that fails (fault.Misconfigured), all else is set,
+// and Parse returns rest, too. Other settings of the files are set once the atom is known (Configure).
 func (all Origins) Parse(options []Option, args []string) (rest []string, err error) {
 	if rest, err = all.ParseIn(os.Getenv, options, args); err != nil {
 		return nil, err

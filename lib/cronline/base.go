@@ -31,8 +31,8 @@ func Plain(program string) string {
 	return cmp.Or(strings.Trim(name[:min(len(name), longestBase)], "._-"), "job")
 }
 
-// subject returns the words of the simple command that a text is about: the first whose program is not in dull,
-// else the first at all, else "job".
+// subject returns the words of the simple command that a text is about: the first command whose program is not in dull,
+// else the first command, else "job".
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {

@@ -30,7 +30,7 @@ const (
 type Line struct {
 	Number int // 1 for the first
 	Kind   Kind
-	Why    string // of an Unknown: why it is not understood
+	Why    string // why an Unknown line is not understood
 
 	Name, Value string // of a Variable, without the quotes that cron takes off
 

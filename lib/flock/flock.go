@@ -28,7 +28,7 @@ type File struct {
 	held      bool
 	inherited bool
 	granted   chan error // gets the result of a flock(2) that blocks in a thread; nil: there is none
-	tells     int        // descriptor that can be read when that flock(2) has returned
+	tells     int        // descriptor that becomes readable when that flock(2) has returned
 }
 
 // Open opens name, a file or a directory, to lock it shared or exclusively. As name may be another user's, Open opens

@@ -11,7 +11,7 @@ import (
 )
 
 // These bound the processor time that a process may take in a minute and still count as idle: as much as a language
-// runtime (Java, Python) takes that wakes to check its timers.
+// runtime (Java, Python) takes to check its timers.
 const (
 	spareTime   = 50 * time.Millisecond
 	spareSwitch = 100 * time.Microsecond // for each context switch
@@ -47,7 +47,7 @@ type Judge struct {
 	seen  bool                    // there was a sample
 }
 
-// Look adds a sample: what the members show at a time, by a clock that stands still while the machine is suspended. It
+// Look adds a sample: the members' figures at a time, by a clock that stands still while the machine is suspended. Look
 // returns a sign of work in words, else "". A member that could not be read is such a sign.
 func (j *Judge) Look(at time.Duration, members []Figures) string {
 	now := make(map[process.Key]Figures, len(members))

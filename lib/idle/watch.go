@@ -119,8 +119,8 @@ func figures(members []process.Entry) []Figures {
 }
 
 // Turn lets one newcomer at a time watch the jobs of an atom: it creates the file called name in the open directory
-// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, and after ten
-// tries. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
+// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, or if ten tries
+// failed. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
 // earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {

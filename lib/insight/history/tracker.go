@@ -109,7 +109,7 @@ func (a *Atom) find(token string) *Run {
 	return nil
 }
 
-// begin begins a run. A turn is one writer, or readers that share the atom. Two turns may be without an end, as an
+// begin begins a run. A turn is one writer, or readers that share the atom. The ends of two turns may be missing, as an
 // owner removes its lock before it logs the release. When a third turn begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, FromStart: e.FromStart, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}

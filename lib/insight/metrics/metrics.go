@@ -26,7 +26,7 @@ type Lock struct {
 
 type Options struct {
 	Now    time.Time
-	Until  time.Time                          // events up to then are counted
+	Until  time.Time                          // events up to this time are counted
 	Locks  []Lock                             // of the atoms in the lock directory and the store
 	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
@@ -111,8 +111,8 @@ type figures struct {
 
 // usualInterval is the shortest interval such that intervals up to it cover nine tenths of the time. (With a median, a
 // job that runs every ten minutes by day would raise an alert each night.) If fewer than three intervals are at least
-// half as long, they were outages or the first nights, and only the shorter ones count. If those that count span less
-// than an hour, no interval is known, as a person may only have tried the job.
+// half as long as that, these were outages or the first nights, and only the shorter ones count. If the intervals that
+// count span less than an hour, the usual one is unknown, as a person may only have tried the job.
 func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := all; rest.Sum() >= span; {

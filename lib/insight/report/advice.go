@@ -18,7 +18,7 @@ type advice struct {
 
 // Below these numbers there is no advice, as what was counted may be chance.
 const (
-	often       = 3  // for runs that went wrong, or denials as too soon
+	often       = 3  // runs that went wrong, or denials as too soon
 	starving    = 10 // denials in a row
 	spamming    = 20 // requests within one IfElapsed, and at least as many denials as too soon
 	overlapping = 10 // denials as busy

@@ -115,7 +115,7 @@ func Cut(text string, width int, gap string) string {
 }
 
 // Fold breaks text into lines of at most width columns, at spaces if possible. All lines but the first begin with the
-// indent. If width is no larger than the indent, or is 0, there is one line.
+// indent. If width is no larger than the indent, or is 0, the text stays one line.
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")

@@ -40,7 +40,7 @@ func (l *Lane) Text() string {
 // Bar is a run, or several with the same outcome that began and ended within one column.
 type Bar struct {
 	history.Run
-	Count int           // how many runs it shows; Held is their sum
+	Count int           // how many runs the bar shows; Held is the sum of their times
 	Least time.Duration // the shortest time that one of them held the atom
 	Most  time.Duration // the longest such time
 	End   time.Time     // when the last of them ended; the end of the period if it was running then
