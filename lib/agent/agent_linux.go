@@ -148,7 +148,7 @@ func (s source) Read(into []byte) (int, error) {
 // lingering is how long linger waits for a busy script. During that wait, the agent does not notice its owner's death.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question that comes at once, by a system call that the Go runtime does not know of. Otherwise
+// linger waits a moment for the next question, by a system call that the Go runtime does not know of. Otherwise
 // the runtime would, at each question, wake two threads and check them every 20 microseconds.
 func (s source) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}

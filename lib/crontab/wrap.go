@@ -305,7 +305,7 @@ func argumentsOf(command, shell string) string {
 }
 
 // expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >= IfElapsed ensures correct
-// and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". The limit is no less than the 15 minutes
+// and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". The limit is at least the 15 minutes
 // recommended for IfElapsed: otherwise a job that serves a queue each minute would be ended in its second minute.
 // IfElapsed stays 0. A longer one, counted from the end of a run, would deny the next start as too soon.
 func expireAfter(s *Schedule) time.Duration {

@@ -165,7 +165,7 @@ type builder struct {
 	user         string
 	since, until time.Time
 	now          time.Time
-	counting     bool // the present event is to be counted: it is not in Before yet, and not after until
+	counting     bool // the present event is to be counted: before does not include it yet, and it is not after until
 	before       Values
 	tracker      history.Tracker
 	atoms        map[atom.Atom]*figures
