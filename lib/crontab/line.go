@@ -8,7 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron tries this form first for each line, with any NAME (vixie-cron's load_env).
+// variable matches a line NAME = VALUE. cron tries this form first, with any NAME (vixie-cron's load_env).
 var variable = regexp.MustCompile(`^[ \t]*("[^"=]+"|'[^'=]+'|[^\s"'=][^\s=]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
