@@ -35,7 +35,7 @@ func (a *guardArgs) options() []config.Option {
 		{Name: "owner", Arg: "PID", Set: config.Number(&a.owner, 1, 1<<30)},
 		{Name: "script", Arg: "PATH", Set: config.AnyText(&a.script)},
 		{Name: "directory", Arg: "PATH", Set: config.AnyText(&a.directory)},
-		config.Origins{}.Setting([]config.Option{config.Bind("exit-denied", config.Number(new(int), 0, 255))}), // the value is only checked
+		config.Origins{}.Setting([]config.Option{config.Bind("exit-denied", config.Number(new(int), 0, 255))}), // only checked
 	}
 }
 

@@ -234,7 +234,7 @@ func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, ma
 
 // Tell prints a denial only on a terminal or with Verbose: denials are normal, and cron would mail them.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
-	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a denial by the job that started this one has been reported
+	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a denial by its own job has been reported
 		return
 	}
 	reason := o.Reason

@@ -15,7 +15,7 @@ type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
 	Text     string   // the command itself, without the words for adlock
-	Unlocked bool     // the line gets no lock: it locks by itself and has no words for adlock, or has neither name nor command
+	Unlocked bool     // no lock: the line locks by itself and has no words for adlock, or has neither name nor command
 }
 
 // The words for adlock are `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. No shell expands any of them.

@@ -16,7 +16,7 @@ type Tracker struct {
 	// Run is called with each run once its end is known; Finish calls it with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
-	Match func(atom.Atom) bool // which atoms are tracked; nil: all. For other atoms, Run is never called, and Add returns nil
+	Match func(atom.Atom) bool // which atoms are tracked; nil: all. For others, Run is never called, and Add returns nil
 
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last

@@ -85,7 +85,7 @@ type Options struct {
 	Margin       bool                               // draw a little beyond Until, so that the last run is not at the edge
 	Columns      int                                // the resolution
 	Match        func(atom.Atom) bool               // which atoms are included; nil: all
-	State        func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
+	State        func(token string) history.Outcome // the state of a run without an end, by its token; nil: Running
 }
 
 // Build reads events, from history.Read. If it returns an error too, the chart is of what could be read.
