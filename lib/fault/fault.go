@@ -155,7 +155,7 @@ func Listed(names []string, most int) string {
 
 // Quoted returns text in quotes, so that a shell reads it as one word.
 func Quoted(text string) string {
-	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // with ReplaceAll, Quoted is inlined: a larger helper
+	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // ReplaceAll would make the helper larger (inlining)
 }
 
 // Plain returns text with '?' for each character that does not print, so that no text moves the cursor.
