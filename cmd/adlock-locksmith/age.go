@@ -10,8 +10,8 @@ import (
 	"adlock/lib/config"
 )
 
-// age prints how long ago the atom last completed, in whole seconds, for adlock_age. It corresponds
-// to last-age for a lock directory: an atom that never completed is as old as the epoch.
+// age prints how long ago the atom last completed, in whole seconds, for adlock_age. An atom that never completed is as
+// old as the epoch. For a lock directory, the verb last-age does the same.
 func age(args []string) (int, error) {
 	words, err := config.Parse([]config.Option{config.StoreOption()}, args)
 	if err != nil {

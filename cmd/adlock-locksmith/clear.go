@@ -39,7 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock (the first reader's if only readers hold it), empty if there is no such lock.
+// lockFound returns the lock's view: the first reader's if only readers hold the lock, an empty one if there is none.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {
@@ -62,7 +62,7 @@ func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*lo
 	return &locker.View{}, e.Err
 }
 
-// forget is `adlock tune --reset` if the locks are in a store. adlock-report has found the atom meant.
+// forget is `adlock tune --reset` if the locks are in a store. adlock-report passes the atom's NAME.
 func forget(words []string) (int, error) {
 	lock := atom.File{}
 	if len(words) == 1 {

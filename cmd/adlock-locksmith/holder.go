@@ -31,7 +31,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder is the process that holds an atom for a script or `adlock hold`: init's child, in its own session.
+// holder is the process that holds an atom for a script or `adlock hold`. It is a child of init, in its own session.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
@@ -42,16 +42,16 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front  *os.File // the connection to `adlock hold`, which is told if the atom is lost; nil: a script asked
+	front  *os.File // the connection to `adlock hold`, for the message that the atom is lost; nil: a script asked
 	asker  net.Conn // the connection to the process that asked for the release; nil: none
 	status runlog.Opt[int]
-	untold bool // the release did not say how the run went
-	retry  bool // the run does not count for IfElapsed: it failed with --retry-failed, or the owner withdraws it
+	untold bool // the request for the release did not say how the run went
+	retry  bool // the run does not count for IfElapsed: it failed with --retry-failed, or the owner withdrew it
 }
 
 const askerLine = 3
 
-// heldUntil is the holder's verb. It runs until the release or a denial; no process waits for its status.
+// heldUntil is the verb holder. It runs until the atom is denied or released. No process waits for its exit status.
 func heldUntil(args []string) (int, error) {
 	unix.CloseOnExec(askerLine)
 	line := os.NewFile(askerLine, "asker")
@@ -72,7 +72,7 @@ func heldUntil(args []string) (int, error) {
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return 0, nil
 	}
-	// If the asker has gone but the owner lives, the script does not know that it has the atom.
+	// If the asker is gone but the owner lives, the script does not know that the atom was acquired for it.
 	if unsent != nil && h.Request.Owner.Life() == process.Alive {
 		return 0, h.release(locker.ReleaseRequest{NoStamp: true})
 	}
@@ -243,7 +243,7 @@ func (h *holder) release(r locker.ReleaseRequest) error {
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
 }
 
-// await returns the result of the release. Until then it tells the asker that the holder still tries.
+// await returns the result of the release. Until then, await reports to the asker that the holder still tries.
 func (h *holder) await(done <-chan error) error {
 	for {
 		select {

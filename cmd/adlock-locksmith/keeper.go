@@ -89,8 +89,8 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// giveUp waits until the asker writes or exits. Then it hangs up, so that the holder stops waiting, and returns true;
-// the caller must still read the holder's answer. It returns false once answered is closed.
+// giveUp waits until the asker writes or exits. Then it hangs up, so that the holder stops waiting, and returns true.
+// The caller must still read the holder's answer. Once answered is closed, giveUp returns false.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
 	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}
@@ -108,14 +108,14 @@ func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	}
 }
 
-// hangUp closes the direction to the holder, which reads the end of its input and can still answer.
+// hangUp closes the direction to the holder. The holder then reads the end of its input, and can still answer.
 func hangUp(line *os.File) {
 	if raw, err := line.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails if the holder is gone
 	}
 }
 
-// listen sends the reason to lost when the holder, or its watchdog once the holder is gone, ends the program.
+// listen waits until the holder is gone, or reports that it ends the program, and sends the reason to lost.
 func (k *keeper) listen(said *json.Decoder) {
 	var m message
 	switch err := said.Decode(&m); {

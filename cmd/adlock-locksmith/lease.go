@@ -25,7 +25,7 @@ type leaseArgs struct {
 	lease string
 	named bool // started by `adlock hold`, which keeps listening to its holder
 
-	// For the holder, which is a child of init and so does not find the owner among its ancestors.
+	// These are for the holder: as a child of init, it does not find the owner among its ancestors.
 	start     string // the owner's start time
 	ancestors string // the owner's ancestors, as PID,PID
 }
@@ -44,7 +44,7 @@ func (h *leaseArgs) options() []config.Option {
 }
 
 // parse reads the options and the atom, and returns the lock directory. The library passes the lock's file
-// and the four parts of the atom, `adlock hold` a name.
+// and the four parts of the atom; `adlock hold` passes a name.
 func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	rest, err := h.From.Parse(h.options(), args)
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 }
 
 // takeLease acquires the atom for the calling script and leaves a holder behind. The holder renews the lease and
-// watches the script. It releases the atom when the script asks for that or is gone.
+// watches the script. It releases the atom when the script asks for the release or is gone.
 func takeLease(args []string) (int, error) {
 	h := newLease()
 	dir, err := h.parse(args)
@@ -123,7 +123,7 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 		return nil, fault.Wrap("holder", err)
 	}
 	var ancestors []string
-	above, _ := process.Ancestors() // as far as they can be followed
+	above, _ := process.Ancestors() // those above an unknown one are missing
 	for _, pid := range above {
 		ancestors = append(ancestors, strconv.Itoa(pid))
 	}

@@ -11,8 +11,8 @@ import (
 
 // message is what a holder sends to its asker: one JSON object for each message.
 type message struct {
-	Waits bool // not the answer yet: the holder waits for the process Blocker on Node, or still tries to release
-	Lost  bool // sent after the answer: the lock is lost, and the program is being ended
+	Waits bool // this is not the answer yet: the holder waits for the process Blocker on Node, or still tries to release
+	Lost  bool // this comes after the answer: the lock is lost, and the program is being ended
 
 	Verdict      locker.Verdict   `json:",omitempty"`
 	Reason       string           `json:",omitempty"`

@@ -14,8 +14,8 @@ import (
 	"adlock/lib/locker"
 )
 
-// open opens the store at the address, for atoms of the host. The runlog is that of the lock directory. If h
-// is nil, nothing is written, neither in the store nor on this machine.
+// open opens the store at the address, for atoms of the host. The runlog is that of the lock directory. If h is nil,
+// the Locker writes nothing, neither in the store nor on this machine.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {

@@ -28,6 +28,6 @@ func listen(d *lockfile.Dir, token string) (net.Listener, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	defer unix.Umask(unix.Umask(0o077)) // set back at once: hooks have the script's umask
+	defer unix.Umask(unix.Umask(0o077)) // restored at once: hooks must get the script's umask
 	return net.Listen("unix", atom.HolderSocketName(token))
 }

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/lease/listing"
 )
 
-// try tries the store, and writes the result to standard output, for adlock-report.
+// try tests whether the store works, and writes the result to standard output, for adlock-report.
 func try(args []string) (int, error) {
 	if len(args) != 0 {
 		return 0, fault.New(fault.Usage, "try", "is called by "+config.Reporter+" only")

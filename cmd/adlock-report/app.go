@@ -20,7 +20,7 @@ import (
 type verb struct {
 	options   func(*query) []config.Option
 	args      bool       // the verb takes NAMEs, FILEs or USERs
-	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
+	named     bool       // the verb's arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
 	visits    bool       // if root runs the verb, a child process reads files of other users
 	show      func(*query) error
@@ -120,7 +120,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	return command
 }
 
-// begin checks the arguments (called what in the help). If root is to read other users' files, a child continues.
+// begin checks the arguments; what is their name in the help. If root is to read other users' files, a child continues.
 func (v verb) begin(c *cli.Context, q *query, what string) error {
 	verb := c.Command.Name
 	switch {
@@ -148,7 +148,7 @@ type value struct {
 	config.Option
 	all    []config.Option // all options of the verb
 	args   []string        // all arguments of the program
-	text   string          // as it was set
+	text   string          // the value as it was given
 	failed error           // why text was refused; nil: it was not
 }
 

@@ -120,7 +120,7 @@ func readText(path string) (string, error) {
 }
 
 func unopened(path string, err error) error {
-	if fault.KindOf(err) == fault.CannotCreate { // a wrong kind, as the file was only to be read
+	if fault.KindOf(err) == fault.CannotCreate { // this kind is wrong, as the file was only to be read
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	return fault.Wrap(path, err)
@@ -160,7 +160,7 @@ func isUnknown(name string) bool {
 	return runtime.GOOS == "linux" && errors.As(exec.CommandContext(ctx, "getent", "passwd", name).Run(), &exit) && exit.ExitCode() == 2
 }
 
-// isOnNetwork reports whether path, or else the nearest directory above that can be opened, is on a network
+// isOnNetwork reports whether path, or else the nearest directory above it that can be opened, is on a network
 // file system. It opens only directories, as another file may be a device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -171,7 +171,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine reports whether a known zone and cron's (/etc/localtime, else UTC) differ in the next year.
+// differsFromMachine reports whether a zone will differ from cron's (/etc/localtime, else UTC) within the next year.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -200,7 +200,7 @@ func isFiled(name, variable string, as asUser) bool {
 	if config.IsFiled(variable) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
 		return config.IsFiled(variable)
 	}
-	return !as(name, func() bool { // whether the user's file is known not to set it
+	return !as(name, func() bool { // the function returns true if the user's file is known not to set the variable
 		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
 		return errors.Is(err, fs.ErrNotExist) || err == nil && !sets(text, variable)
 	})

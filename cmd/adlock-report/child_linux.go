@@ -69,8 +69,8 @@ func continueInChild() error {
 	return nil
 }
 
-// leave exits. If a thread may keep this process from exiting, it first closes the standard
-// descriptors, whose readers would wait, and reports the status to the parent.
+// leave exits. If a thread may keep this process from exiting, leave first closes the standard descriptors, as their
+// readers would wait, and reports the status to the parent.
 func leave(status int) {
 	if parent != nil && len(silent) > 0 {
 		for fd := range 3 {

@@ -38,7 +38,7 @@ type account struct {
 	path string // of another user's lock directory
 
 	entries []locker.Entry
-	host    policy.Pause // of atoms without an entry too
+	host    policy.Pause // the host's pause, which atoms without an entry have too
 	slots   []locker.Slot
 	events  iter.Seq2[runlog.Event, error]
 
@@ -51,15 +51,15 @@ type account struct {
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
-	alive func() bool // false: the time to read is up (doAs); nil: the directory is this user's own
+	alive func() bool // returns false once the time to read is up (doAs); nil: the directory is this user's own
 }
 
 func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 
-// The most that is read of another user's directory, and the number of users that are read at a time.
+// These bound what is read of another user's directory, and how many users are read at a time.
 const (
 	mostNames   = 10000   // files, of any kind
-	mostAtoms   = 1000    // that are read, or shown
+	mostAtoms   = 1000    // atoms that are read, or shown
 	mostHosts   = 8       // runlogs
 	mostRunlog  = 4 << 20 // bytes, at the ends of all runlogs: some 10,000 lines
 	mostDamaged = 1000    // damaged lines of all runlogs
@@ -83,10 +83,10 @@ type answer[T any] struct {
 	troubles []error // errors about what could not be read
 }
 
-// everyone calls see for root, and for each user of this machine with a lock directory. It does so with that user's
-// rights, and for several users at once. see's value is used even if see also returns an error. everyone prints all
-// errors but the last, which it returns; with --output, it ignores other users' errors. all is nil if it fails before
-// any user was read. If the query is the whole name of an atom, all has only the users of such an atom.
+// everyone calls see for root and for each user of this machine with a lock directory: with that user's rights, and for
+// several users at once. see's value is used even if see also returns an error. everyone returns the last error and
+// prints the others; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
+// read. If the query is the whole name of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -144,7 +144,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	return all, failed.last
 }
 
-// others returns the users of this machine who may have a lock directory, except root; none unless root asks.
+// others returns the users of this machine, except root, who may have a lock directory; nil if the caller is not root.
 func others() ([]otherUser, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -173,8 +173,8 @@ func userCalled(users []otherUser, name string) *otherUser {
 // spent is how much time asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which examines files, with that user's rights; with this process's if they are not root's, or if
-// name is root or "". It returns do's result; false if passwd(5) lacks the user or the files do not answer.
+// asUser calls do, which examines files, with the rights of that user. If name is root or "", or this process is not
+// root's, do keeps this process's rights. asUser returns false if passwd(5) lacks the user or the files do not answer.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {
@@ -182,7 +182,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf returns asUser for users. patience.Whole bounds the time of all calls for one user together.
+// withRightsOf returns an asUser for these users. patience.Whole bounds the time of all calls for one user together.
 func withRightsOf(users []otherUser) asUser {
 	return func(name string, do func() bool) bool {
 		name = withoutGroup(name)
@@ -232,7 +232,7 @@ func reportUnread(u otherUser, err error) {
 	}
 }
 
-// nogroup stands for the group of a user that is not in passwd(5): it has no rights.
+// nogroup stands for the group of a user that is not in passwd(5): that group has no rights.
 const nogroup = 65534
 
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
@@ -293,8 +293,8 @@ func visit[T any](u otherUser, see func(*account) (T, error)) answer[T] {
 }
 
 // whereabouts returns where the user's lock directory is: the names lead down to it from the directory base.
-// Each of them is to be opened by itself, as the user may have put a symbolic link in its place. base is "" if
-// the user can have no lock directory.
+// Each name must be opened by itself, as the user may have put a symbolic link there. base is "" if the user can
+// have no lock directory.
 func whereabouts(u otherUser) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}
@@ -405,7 +405,7 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut adds to troubles if events after since were left out: of a large runlog, only the end was read.
+// tellCut adds an error to troubles if events after since were left out, as only the end of a large runlog was read.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: at most "+

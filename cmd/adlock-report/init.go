@@ -92,6 +92,6 @@ func initUser(name string) (dir string, err error) {
 	if err != nil {
 		return "", fault.Wrap(dir, err)
 	}
-	// As long as it belongs to root, no process uses it as a lock directory.
+	// While dir belongs to root, no process uses it as a lock directory.
 	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, u.UID, u.GID)))
 }

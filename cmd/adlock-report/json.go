@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// encoderOf returns an encoder that writes each value on one line. It does not escape < > &, as this JSON
-// does not go into web pages; it does escape characters that do not print, as it may go to a terminal.
+// encoderOf returns an encoder that writes each value on one line. It does not escape < > &, as the JSON does not go
+// into web pages. It escapes characters that do not print, as the JSON may go to a terminal.
 func encoderOf(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)
@@ -26,7 +26,7 @@ func (e escaper) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// arrayOf returns the rows' objects as one JSON array on one line; without rows it is [], not null.
+// arrayOf returns the rows' objects as one JSON array on one line. Without rows, the array is [] and not null.
 func arrayOf[R any](rows []R, object func(R) any) []byte {
 	objects := []any{}
 	for _, r := range rows {

@@ -246,7 +246,7 @@ var kindStyles = map[runlog.Kind]terminal.Style{
 func (l *logView) line(e *runlog.Event) string {
 	if l.json {
 		var text strings.Builder
-		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // an event can be encoded, and memory can be written
+		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // neither the encoding of an event nor a write to memory can fail
 		return text.String()
 	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")

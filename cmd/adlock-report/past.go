@@ -30,14 +30,14 @@ type past struct {
 
 type waiter struct {
 	pid   int
-	node  string        // its machine, if that may be another one
+	node  string        // its machine, unless that is certainly this one
 	since time.Time     // when it began to wait; zero: unknown, as of a waiter on another machine
 	most  time.Duration // how long it will wait at most; may be limit.Never
 
 	verdict string // why it waits (a locker.Verdict); "": unknown, as of a waiter on another machine
 }
 
-// pasts returns the past of each atom, as far as the runlog can be read: status and tune work without it.
+// pasts returns the past of each atom, as far as the runlog can be read: status and tune work without a runlog, too.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *past) add(e *runlog.Event) {
 	}
 }
 
-// waits reports whether the waiter still waits. If a waiter dies, the runlog has no event for that.
+// waits reports whether the waiter still waits: the runlog has no event for the death of a waiter.
 func (w waiter) waits(now time.Time) bool {
 	waited := now.Sub(w.since)
 	_, age := process.Still(w.pid)

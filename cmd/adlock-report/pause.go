@@ -68,7 +68,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause pauses the named atoms or, with --all, all of the user (root: of the host). A zero p ends such a pause.
+// setPause pauses the named atoms or, with --all, all of the user (for root: all of the host). A zero p ends the pause.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):

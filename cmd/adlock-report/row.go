@@ -28,8 +28,8 @@ type row struct {
 	Age        time.Duration // of the active lock
 	Since      time.Time     // when it was acquired
 	Owner, UID int
-	Node       string // the owner's machine, if that may be another one
-	Readers    int    // how many readers hold it; 0: none
+	Node       string // the owner's machine, unless that is certainly this one
+	Readers    int    // how many readers hold the atom; 0: none
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing the lock just now; 0: none
 	watcher    int    // pid of the newcomer that watches whether the job works; 0: none
@@ -37,7 +37,7 @@ type row struct {
 	Slot, Slots int // which slot the owner has (of a semaphore: how many are held), and how many there are; 0: none
 
 	Completed   time.Time                 // when a run last completed; zero: never
-	CompletedOn string                    // on which machine it completed, if that may be another one
+	CompletedOn string                    // on which machine the run completed, unless on this one for certain
 	DueIn       runlog.Opt[time.Duration] // set only for an idle atom whose limits are known
 	Last        *history.Run              // the run that ended last; nil: none is recorded
 	Failed      int                       // runs that failed in a row, up to now
@@ -46,12 +46,12 @@ type row struct {
 	Limits      policy.Limits // the owner's; without an owner, past.limits
 	LimitsKnown bool
 
-	Takeable bool // a newcomer with these limits would acquire it
+	Takeable bool // a newcomer with these limits would acquire the atom
 	paused   bool
 	jobLives bool   // the owner is dead, but processes of its job live
 	silent   bool   // the owner may be dead: locker.View.Silent
 	overdue  string // the message about an owner past its notice
-	Why      string // why a newcomer would acquire it, or would not; of a damaged lock, the error
+	Why      string // why a newcomer would acquire the atom, or would not; of a damaged lock, the error
 	figures  string // Why without its first words
 }
 
@@ -139,7 +139,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters of a store's queue. Of a waiter on this machine, it keeps what the runlog has.
+// queue adds the waiters of a store's queue. It keeps what the runlog has about a waiter on this machine.
 func (r *row) queue(line []locker.View) {
 	here, _ := sysfile.NodeName() // "" is the name of no machine
 	for _, w := range line {
@@ -165,8 +165,8 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than a waiter holds a lock only to check for readers and slots. If its lock is older, the
-// waiter runs its job, and the runlog lacks the acquisition.
+// longestProbe is longer than a check for readers and slots, for which a waiter holds the lock. If a waiter's lock is
+// older, the waiter runs its job, and the runlog lacks the acquisition.
 const longestProbe = time.Second
 
 func (r *row) hold(e *locker.View, now time.Time) {

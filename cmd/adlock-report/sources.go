@@ -104,7 +104,7 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources returns the runlog's directory, and the atoms of lock directory and store, as one runlog records both.
+// sources returns the runlog's directory, and the atoms of the lock directory and the store: one runlog records both.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -261,7 +261,7 @@ func (c choice) hasEntry(e locker.Entry) bool {
 	return string(e.Name) == c.text || matches(c.text, called.Atom)
 }
 
-// failures keeps the last error of a verb that continues after errors. Before it keeps another, add reports that one.
+// failures keeps the last error of a verb that continues after errors. add reports the error that a new one replaces.
 type failures struct{ last error }
 
 func (f *failures) add(err error) {
@@ -276,8 +276,8 @@ func write(text []byte) error {
 	return fault.Wrap("standard output", err)
 }
 
-// save makes text the content of a file, whole or not at all; "-" is standard output. It writes to
-// a device or a pipe and does not replace it. A link stays: its target is replaced.
+// save replaces a file by one with this text, whole or not at all; "-" is standard output. It writes to a device or a
+// pipe without replacing it. A link stays: its target is replaced.
 func save(path string, text []byte, options ...renameio.Option) error {
 	if path == "-" {
 		return write(text)
@@ -303,7 +303,7 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// tellNone reports that nothing is recorded of the atom: as an error if it is an argument and does not exist.
+// tellNone reports that nothing is recorded of the atom: as an error if the atom is an argument and does not exist.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, e.Atom()) })

@@ -299,7 +299,7 @@ func (r *row) notes(now time.Time) (all []note) {
 	return all
 }
 
-// noteWidth is the longest note on a command: one line of a terminal.
+// noteWidth is the greatest width of a note on a command: one line of a terminal.
 const noteWidth = 78
 
 func (r *row) stateNote() string {

@@ -160,7 +160,7 @@ type tunedObject struct {
 	Typical limit.Seconds `json:"typical_seconds"`
 	Longest limit.Seconds `json:"longest_seconds"`
 	Spammed bool          `json:"spammed"`
-	// Only for limits that were auto in the last run, or for both if those are unknown.
+	// These are set only for limits that were auto in the last run, or for both if that run's limits are unknown.
 	IfElapsed      *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
 	ExpireAfter    *limit.Seconds `json:"expire_after_seconds,omitempty"`
 	IfElapsedWhy   string         `json:"if_elapsed_why,omitempty"`

@@ -16,7 +16,7 @@ const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
 var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
 
-// The layouts of a full time, all local except the first, and of a time of day.
+// These are the layouts of a full time, all local except the first, and of a time of day.
 var (
 	timeLayouts  = []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 	clockLayouts = []string{"15:04:05", "15:04"}

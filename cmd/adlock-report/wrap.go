@@ -56,7 +56,7 @@ func (q *query) setLimit(value string) error {
 }
 
 // wrap copies its input if it fails, except with --diff, as `crontab -l | adlock wrap | crontab -` installs any output.
-// With a FILE it copies nothing, unless FILE is missing and has no slash: then it may be an option's value.
+// With a FILE it copies nothing, unless FILE is missing and has no slash: then that word may be an option's value.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -70,7 +70,7 @@ func wrap(q *query) error {
 	}
 	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
-		fault.Report(err) // now, as standard input may be long in coming
+		fault.Report(err) // now, as reading standard input may take long
 		config.PassOn(nil)
 		err = fault.Untold{Err: err}
 	}
@@ -226,7 +226,7 @@ func isHomeless(name, home string) bool {
 }
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no variable
-// names another. It is "" if a settings file may name one, or if the user is unknown or can have none at home.
+// names another. It returns "" if a settings file may name one, or if the user is unknown or can have none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/run"
 )
 
-// agentVerb starts the agent (agent_protocol.go) of the script whose shell is --owner, and prints its greeting.
+// agentVerb starts the agent (agent_protocol.go) of the script whose shell is --owner, and prints the agent's greeting.
 var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string) (int, error) {
 	var pid int
 	rest, err := config.Parse([]config.Option{{Name: "owner", Arg: "PID", Set: config.Number(&pid, 1, 1<<30)}}, args)
@@ -33,9 +33,9 @@ var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer is the agent's answerer. It answers take, release and age by the code that a helper run uses. An error, such
-// as errHelper, makes the script run a helper instead: for other verbs, mistaken options and a hook command, and
-// if the answer needs more than a check and a change of the lock, such as a wait, a signal or a message.
+// answer is the agent's answerer. It answers take, release and age by the code that a helper run uses. It returns an
+// error, such as errHelper, if the script must run a helper instead: for another verb, wrong options or a hook
+// command, and if more than a check and a change of the lock is needed, such as a wait, a signal or a message.
 func answer(owner process.Identity, args []string) (agentAnswer, error) {
 	config.Reread()
 	switch args[0] {
@@ -49,7 +49,7 @@ func answer(owner process.Identity, args []string) (agentAnswer, error) {
 	return agentAnswer{}, errHelper
 }
 
-// answerTake answers take, with a directory for FILE. For a granted lock, the answer has its token and path.
+// answerTake answers take, called with a directory for FILE. If the lock is granted, the answer has its token and path.
 func answerTake(owner process.Identity, args []string) (agentAnswer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > longestLine/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {

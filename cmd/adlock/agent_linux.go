@@ -60,7 +60,7 @@ func startAgent(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// agentEnvironment returns this process's environment without adlock's settings: each question brings them.
+// agentEnvironment returns this process's environment without adlock's settings: each question brings its own.
 func agentEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "ADLOCK_") })
 }
@@ -145,10 +145,10 @@ func (s questionPipe) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long linger waits for a busy script. The agent does not notice its owner's death meanwhile.
+// lingering is how long linger waits for a busy script. During that wait, the agent does not notice its owner's death.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question that comes at once, by a system call that the Go runtime does not know of. Otherwise
+// linger waits a moment for the next question, by a system call that the Go runtime does not know of. Otherwise
 // the runtime would, at each question, wake two threads and check them every 20 microseconds.
 func (s questionPipe) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
@@ -158,7 +158,7 @@ func (s questionPipe) linger() {
 }
 
 // attend opens a handle of the owner in args (pid, start, inode), which the helper run that started the agent
-// has verified. It returns an error if the pid is another process's by now, or if the handle cannot wait.
+// has verified. attend returns an error if the pid is another process's by now, or if the handle cannot wait.
 func (s *agentServer) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -179,17 +179,17 @@ func (s *agentServer) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// An agent exits if no question comes for the time idleTime: a script that sleeps needs no agent, and one that became
-// another program by exec asks no more. It exits after the time unasked if the first question, due at once after
-// the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
+// An agent exits if no question comes for the time idle: a script that sleeps needs no agent, and one that became
+// another program by exec asks no more. The agent exits after the time unasked if the first question, due at once
+// after the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
 var (
 	idleTime = time.Minute
 	unasked  = 10 * time.Second
 	parting  = 2 * time.Second
 )
 
-// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign first. A
-// script that has found the sign open may still ask; one that finds it closed starts another agent.
+// leave ends this process when the owner has exited, or has asked nothing for a while. First, leave closes the sign. A
+// script that has found the sign open may still ask; a script that finds the sign closed starts another agent.
 func (s *agentServer) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())

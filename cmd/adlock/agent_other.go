@@ -7,7 +7,7 @@ import (
 	"adlock/lib/process"
 )
 
-// startAgent refuses: outside Linux no process can open the pipes of another one.
+// startAgent returns an error: outside Linux, no process can open the pipes of another one.
 func startAgent(process.Identity) (string, error) {
 	return "", fault.New(fault.Unavailable, "agent", "is offered on Linux only")
 }

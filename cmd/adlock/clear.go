@@ -96,7 +96,7 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 	return err
 }
 
-// dirMeant returns the directory of the lock file whose path (with a slash) words are; for other words, dir.
+// dirMeant returns the directory of a lock file if words are its path (with a slash), else dir.
 func dirMeant(dir string, words []string) string {
 	named := strings.Join(words, " ")
 	above, name := config.Split(named)

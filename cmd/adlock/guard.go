@@ -17,7 +17,7 @@ import (
 
 // guardVerb prints, for the shell of adlock_guard to eval, how to guard the script that the shell reads:
 //
-//	held                      the script runs as a part of a job that holds its lock
+//	held                      the script runs as a part of a job that holds the script's lock
 //	again OPERAND FILE ARG... run the script again with the shell FILE, under a supervisor that replaces this shell
 //	here OPERAND              guard the script in this shell (OPERAND is '' for a script without a name and a path)
 //
@@ -75,7 +75,7 @@ func (a *guardArgs) path(shell int) string {
 	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !run.Reads(shell, path) {
 		return ""
 	}
-	// If the part before a .. is a link, the clean path is another file.
+	// If the part before a .. is a link, the clean path may lead to another file.
 	if clean := filepath.Clean(path); run.SameFile(clean, path) {
 		return clean
 	}

@@ -102,7 +102,7 @@ func jobsOf(pids []string) ([]process.Job, error) {
 func (a *killArgs) endJob(job process.Job) error {
 	object := processTitle(job.Owner.PID)
 	if a.dryRun {
-		return sysfile.IgnoreMissing(listJob(object, job)) // the process may have died meanwhile
+		return sysfile.IgnoreMissing(listJob(object, job)) // the process may have died since jobsOf found it
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }

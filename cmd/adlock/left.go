@@ -12,8 +12,8 @@ import (
 	"adlock/lib/process"
 )
 
-// leftVerb (left [--wait] TOKEN FILE) is for adlock.sh after it has ended a command. It exits with 75 if processes
-// with the job's mark are or may be left. With --wait, it first waits until they or the owner are gone.
+// leftVerb (left [--wait] TOKEN FILE) is called after adlock.sh has ended a command. It exits with 75 if processes with
+// the job's mark are or may be left. With --wait, it waits until these or the owner are gone, and exits with 0.
 var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	wait := len(args) == 3 && args[0] == "--wait"
 	if wait {

@@ -141,14 +141,14 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	return pending, nil
 }
 
-// keepOwner gives the new file the owner and group of the old; if that is not permitted, only the group.
+// keepOwner gives the new file the owner and group of the old one; if that is not permitted, only the group.
 func keepOwner(file *os.File, there fs.FileInfo) {
 	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
 		_ = file.Chown(-1, int(was.Gid))
 	}
 }
 
-// finish syncs the file, puts it in place and syncs its directory. Without replace, it refuses a taken name.
+// finish syncs the file, puts it in place and syncs its directory. Without replace, it fails if the name exists.
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()

@@ -20,10 +20,10 @@ func forLibrary(name string, count int, answer func(args []string) (text string,
 	}}
 }
 
-// locationsVerb prints the lock directory and the store that the settings files name, a line each, and a dot.
+// locationsVerb prints the lock directory and the store that the settings files name, each on a line, and then a dot.
 var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	dir, store, err := config.FiledLocations()
-	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
+	return dir + "\n" + store + "\n.", err // without the dot, $( ) would drop empty lines
 })
 
 // hostVerb (host keep|ask DIR) prints the host in the names of this machine's locks in DIR. keep records that host.

@@ -37,13 +37,13 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: config.Toggle(&a.retry)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
 		// These are for adlock.sh, so they have no help. With --again, an earlier release may have been interrupted,
-		// so a lock that is gone counts as released. With --withdraw, the atom was not run: nothing is stamped, and a
-		// lock that is gone or another's is no error. --beside ends the flock of that descriptor for all processes.
+		// so a lock that is gone counts as released. With --withdraw, the atom was not run: nothing is stamped, and no
+		// lock, or a lock of another owner, is no error. --beside ends the flock of that descriptor for all processes.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	// The script's own retry-failed, which adlock.sh passes on, counts. One in a person's environment does not.
+	// ADLOCK_RETRY_FAILED counts if adlock.sh passes it on for a script, but not in a person's environment.
 	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // take and takeover acquire a lock for the shell, as mkatomic and kill-carefully do in the 1997 paper. take
-// reports an owner that has expired; takeover ends it and replaces its lock.
+// reports an owner that has expired; takeover ends that owner and replaces its lock.
 var (
 	takeVerb     = config.Verb{Name: "take", Owned: true, Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
 	takeoverVerb = config.Verb{Name: "takeover", Owned: true, Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
@@ -23,7 +23,7 @@ var (
 type take struct {
 	config.Settings
 	owner  int    // pid of the owner-to-be
-	beside string // DESCRIPTOR:FILE, what the script locks beside the atom; "": nothing
+	beside string // DESCRIPTOR:FILE of the file that the script locks beside the atom; "": none
 }
 
 func (s *take) options() []config.Option {

@@ -58,8 +58,8 @@ func (c Called) has(text string) bool {
 }
 
 // Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those with exactly
-// this name, or else those whose names or commands contain it. If there are none, it returns ErrNone. All words
-// together are one name, typed without quotes; if no atom matches that, each word is a name.
+// this name, or else those whose names or commands contain it. If there are none, Meant returns ErrNone. All words
+// together count as one name, typed without quotes; if no atom matches that name, each word counts as a name.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {

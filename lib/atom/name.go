@@ -91,8 +91,8 @@ func (a Atom) String() string {
 }
 
 // CheckFound compares the atom with the one in its lock: two atoms whose names have the same checksum
-// must not deny each other without an error. It is no error if found is zero (unknown), or if only one
-// has a Command: a script, or --operand, can reach the same lock.
+// must not deny each other without an error. CheckFound returns nil if found is zero (unknown), or if only one
+// of the atoms has a Command: a script, or --operand, can reach the same lock.
 func (a Atom) CheckFound(object string, found Atom) error {
 	is, wanted := found.String(), a.String()
 	command := found.Command
@@ -147,7 +147,7 @@ func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
 
-// IsNamed reports whether --name alone makes the atom. With slots it is a semaphore.
+// IsNamed reports whether --name alone makes the atom. Such an atom with slots is a semaphore.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
 // Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_' (CanonifyName of the
@@ -175,7 +175,7 @@ func underscored(part string) string {
 	return string(plain)
 }
 
-// Exact reports whether the name determines the atom. Otherwise the last lock must contain its parts.
+// Exact reports whether NAME determines the atom. If not, the last lock must contain the atom's parts.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
 // readBack turns each '_' into '/' if the part begins with '_', else into '.'.

@@ -120,8 +120,8 @@ func tryFile(path string) *File {
 	return f
 }
 
-// isNone reports whether there is no settings file. That is so, too, if HOME is another user's (sudo -u), and this user
-// may not search it. A link that leads nowhere counts as a file.
+// isNone reports whether there is no settings file. It also returns true if HOME is another user's (sudo -u) and this
+// user may not search that directory. A link that leads nowhere counts as a file.
 func isNone(file string) bool {
 	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
@@ -239,7 +239,7 @@ func sectionOf(said string) (word string, wellFormed bool) {
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// matchesNone reports whether a section is a pattern with a slash or blank, or without * and dots: a NAME has three dots.
+// matchesNone reports whether a section is a pattern that no NAME matches: it has a slash or blank, or no * and no dot.
 func matchesNone(section string) bool {
 	plain, _, isSet := strings.Cut(section, "[") // a set may be negated, and so match any byte
 	return (isSet || strings.ContainsAny(plain, "*?")) && (strings.ContainsAny(plain, "/ ") || !strings.ContainsAny(section, "*."))
@@ -307,7 +307,7 @@ func bareNames(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// misplaced returns why a setting must not be in that section, or must not have that value; "" if it may.
+// misplaced returns why a setting must not be in that section, or must not have that value; "" if both are allowed.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
@@ -339,7 +339,7 @@ func (f *File) mistake(at, text string, inLocation bool) {
 }
 
 // rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for NAME
-// itself or what --name calls it. It is below 0 if the section does not concern the atom.
+// itself or its --name. The rank is below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {
@@ -462,7 +462,7 @@ func lineOf(mistake error) int {
 	return number
 }
 
-// toldFile, in the lock directory, lists the settings files and their ctimes when their mistakes were printed.
+// toldFile, in the lock directory, lists the settings files with their ctimes at the last report of their mistakes.
 const toldFile = "told.settings"
 
 // TellMistakes prints the mistakes once for each lock directory and each change of the files (ctime). While

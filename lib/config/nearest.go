@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// Nearest returns the first of words that begins with word, else the one that differs from it in the fewest letters (a
-// third of word's at most). It returns "" if there is none, or word is shorter than three letters without its dashes.
+// Nearest returns the first of words that begins with word, else the one that differs from word in the fewest letters,
+// at most a third of word's. It returns "" if there is none, or if word has fewer than three letters after its dashes.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3

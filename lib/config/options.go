@@ -68,8 +68,8 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error for an unknown option what to use instead, which said returns. An error that suggests
-// an option stays as it is.
+// Elsewhere adds to the error for an unknown option the text that said returns: what to use instead. An error that
+// already suggests an option stays as it is.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -105,8 +105,8 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 // Parse sets the options from the environment, then from args, and records where each was set. It returns the other
 // arguments: those from the first that is no option, or after "--".
 //
-// Locations are set from the heads of the settings files too. If that fails (fault.Misconfigured), all else
-// is set, and rest is returned. Other settings of the files are set once the atom is known (Configure).
+// Parse also sets locations from the heads of the settings files. If that fails (fault.Misconfigured), all else is set,
+// and Parse returns rest, too. Other settings of the files are set once the atom is known (Configure).
 func (all Origins) Parse(options []Option, args []string) (rest []string, err error) {
 	if rest, err = all.ParseIn(os.Getenv, options, args); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: object, Err: e.Err}
 }
 
-// OptionsFirst moves options before NAMEs, as Parse needs them. With --help among them, it returns only that.
+// OptionsFirst moves options before NAMEs, as Parse needs them. If --help is among the options, it returns only --help.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
@@ -260,7 +260,7 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// Text is a setter that refuses an empty value, which is probably that of an unset variable: as a part of the
+// Text is a setter that refuses an empty value: that is probably the value of an unset variable, and as a part of the
 // atom it would select another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
@@ -300,7 +300,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form returns an error that says what is wanted. It returns err itself if that is nil, or already says that a unit
+// form returns an error that says what is wanted. It returns err itself if err is nil, or already says that a unit
 // is missing or the duration is too long.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {
@@ -410,8 +410,8 @@ func Instant(to *time.Time) func(string) error {
 	}
 }
 
-// Since sets a boottime from the uptime that adlock.sh has read in /proc/uptime. As that counts hundredths of
-// a second, the boottime is rounded up: the script's start must not seem older than the owner that it finds.
+// Since sets a boottime from the uptime that adlock.sh has read in /proc/uptime. As that file counts hundredths of a
+// second, Since rounds the boottime up: the script's start must not seem earlier than that of the owner that it finds.
 func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
 		age, err := uptimeAge(value)

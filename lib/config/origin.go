@@ -88,7 +88,7 @@ func (all Origins) Setting(options []Option) Option {
 }
 
 // Configure sets options of the atom from the settings files, unless they were set elsewhere. values returns the
-// options of `run`, whose setters check every line; it is not called if there is no file.
+// options of `run`, whose setters check every line. Configure does not call values if there is no file.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

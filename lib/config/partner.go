@@ -86,7 +86,7 @@ func moreOfDoctor() []List {
 }
 
 // Become replaces this process by a partner program, with the verb and its arguments, and returns only with
-// an error. need says what the program is needed for. argv[0] stays this process's, for help and ps(1).
+// an error. need says what the program is needed for. argv[0] stays the same, for help and ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {
@@ -96,7 +96,7 @@ func Become(partner, need, verb string, args []string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 }
 
-// FindPartner returns the path of a partner program beside this one, else on PATH; else an error (69).
+// FindPartner returns the path of a partner program beside this one, else on PATH. If there is none, it fails (69).
 func FindPartner(partner, need string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if beside := path.Join(path.Dir(self), partner); isProgram(beside) {

@@ -16,7 +16,7 @@ type Program struct {
 	Verbs []Verb
 	Notes string // the end of the help
 
-	// IsCommand reports whether an unknown verb is a command, so that the user has forgotten `run`; nil: not checked.
+	// IsCommand reports whether an unknown verb is a command: then the user has forgotten `run`. nil: not checked.
 	IsCommand func(word string) bool
 
 	// Meant returns the verb that an unknown word, such as "unlock", stands for, else ""; nil: not checked.
@@ -31,7 +31,7 @@ type Verb struct {
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run returns the exit status; if that is 0, the status of the error counts.
+	// Run returns the exit status. If the status is 0, that of the error counts.
 	Run func(args []string) (status int, err error)
 }
 
@@ -132,14 +132,14 @@ func (p *Program) Unknown(arg string) error {
 	return p.hint("", unknownWord("verb", arg, "", names))
 }
 
-// runVerb is what users of flock(1) and timeout(1), which have no verbs, forget.
+// runVerb is the verb that users of flock(1) and timeout(1), which have no verbs, forget.
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// hint adds the command that lists the known ones to the error for an unknown option of a verb, or unknown verb ("").
+// hint adds the --help command to the error for an unknown option of a verb, or for an unknown verb (verb is "").
 func (p *Program) hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown

@@ -111,8 +111,8 @@ func (s *Settings) Configure(options []Option, values func() []Option) error {
 	return s.From.Configure(options, values, s.Request.Atom.Name())
 }
 
-// checkSemaphore lets the runs of a name with slots share its lock. Options that make no sense then are an
-// error, or are ignored if a settings file has set them.
+// checkSemaphore lets the runs of a name with slots share its lock. Options that make no sense for such runs are
+// an error, or are ignored if a settings file has set them.
 func (s *Settings) checkSemaphore() error {
 	r := &s.Request
 	if !r.IsSemaphore() {
@@ -226,7 +226,7 @@ func LogMax(value string) (int64, error) {
 	return int64(most), nil
 }
 
-// RecorderOf returns a recorder with the hook (nil: none) and the runlog of RunlogOf, and its error.
+// RecorderOf returns a recorder with the hook (nil: none) and the runlog of RunlogOf, and RunlogOf's error.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {
@@ -237,9 +237,9 @@ func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell prints a denial on a terminal or with Verbose. Denials are normal, and cron would mail them.
+// Tell prints a denial only on a terminal or with Verbose: denials are normal, and cron would mail them.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
-	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a start by its own job has been reported
+	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a denial by its own job has been reported
 		return
 	}
 	reason := o.Reason

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-const defaultStarving = 10 // after this many denials in a row, starving is first reported
+const defaultStarving = 10 // after this many denials in a row, an atom is first reported as starving
 
 // Table has every ADLOCK_ variable that a person may set, with its option if it has one. The options, the help, the
 // completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare the
@@ -50,13 +50,13 @@ var Table = []Option{
 	{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "start the hook also at the start and the success of each run", Inherited: true},
 	{Name: "syslog", Env: "ADLOCK_SYSLOG", Help: "write failed runs, and what is told of trouble, to the system's log too", Inherited: true},
 
-	// Settings without an option: they apply to every lock.
+	// These settings have no option, as they apply to every lock.
 	{Env: dirVariable, Where: Location, Help: "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)", Inherited: true},
 	{Env: logDirVariable, Where: Location, Default: "the lock directory", Help: "where the runlog is", Inherited: true},
 	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Default: "10 MiB", Help: "size in bytes at which the runlog is rotated", Inherited: true},
 	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Default: "15s", Help: "how long a store beyond this machine keeps the lock of a silent owner, 6s to 1h", Inherited: true},
 
-	// Settings of adlock.sh, of the shell for crontabs and of stores: the help of `run` leaves them out.
+	// These are settings of adlock.sh, of the shell for crontabs and of stores. The help of `run` leaves them out.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},

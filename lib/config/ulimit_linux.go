@@ -42,7 +42,7 @@ func CheckFiles() error {
 }
 
 // threadsOfAll returns the number of threads on this machine, from the fourth field of /proc/loadavg
-// (proc_loadavg(5)); if that cannot be read, a number above any limit.
+// (proc_loadavg(5)). If the file cannot be read, threadsOfAll returns a number above any limit.
 func threadsOfAll() uint64 {
 	const unknown = 1 << 62
 	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))

@@ -31,8 +31,8 @@ func Plain(program string) string {
 	return cmp.Or(strings.Trim(name[:min(len(name), longestBase)], "._-"), "job")
 }
 
-// subject returns the words of the simple command that a text is about: the first whose program is not in dull,
-// else the first at all, else "job".
+// subject returns the words of the simple command that a text is about: the first command whose program is not in dull,
+// else the first command, else "job".
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {
@@ -94,7 +94,7 @@ func isIn(words, word string) bool {
 // IsShell reports whether a program is a shell with the syntax of sh.
 func IsShell(program string) bool { return isIn(shells, path.Base(program)) }
 
-// IsShellWord reports whether a word at the beginning of a command is a shell's own.
+// IsShellWord reports whether a word at the beginning of a command is a shell's reserved word or built-in command.
 func IsShellWord(word string) bool { return isIn(shellWords, word) }
 
 // RunsArguments reports whether a program runs a command or a file that its arguments name.
@@ -127,8 +127,8 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran returns words from a shell's or runner's script on, the subject of a shell's -c, or else all words.
-// important is true if the line is probably about these words.
+// Ran returns the words that say what runs: those from the script of a shell or runner on, the subject of a shell's -c,
+// or else all words. important is true if the line is probably about these words.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")

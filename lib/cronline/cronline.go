@@ -15,7 +15,7 @@ type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
 	Text     string   // the command itself, without the words for adlock
-	Unlocked bool     // it gets no lock: it locks by itself and has no words for adlock, or has neither name nor command
+	Unlocked bool     // no lock: the line locks by itself and has no words for adlock, or has neither name nor command
 }
 
 // The words for adlock are `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. No shell expands any of them.
@@ -34,7 +34,7 @@ const (
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words that are meant for adlock but not understood are an error, as an ignored limit would be
-// noticed only when it is needed. The Line then has the probable name, and the whole command as Text.
+// noticed only when it is needed. With an error, the Line has the probable name, and the whole command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -174,7 +174,7 @@ func cutWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
-// wordEnd returns where a word ends in text, which begins inside this quote, or outside of quotes if quote is 0.
+// wordEnd returns where a word ends in text. The text begins inside the quote, or outside of quotes if quote is 0.
 func wordEnd(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -50,8 +50,8 @@ func Shown(command string) (shown string) {
 	return shown + left
 }
 
-// valueEnd returns where in rest the value ends; from is where it begins in word. A quote may have been opened in an
-// earlier word. Then the value of NAME: may be the next word, and a quote that seems to open may close.
+// valueEnd returns where in rest the value ends; from is where it begins in word. After NAME: the value may be the next
+// word. A first quote in word may close one from an earlier word, so a second quote, at from, may open the value.
 func valueEnd(rest, word string, from int) int {
 	open := openIn(word[:from])
 	switch {
@@ -64,7 +64,7 @@ func valueEnd(rest, word string, from int) int {
 }
 
 // secretIn returns where in a word a password begins (below 0 without one) and where it ends (below 0: where the
-// shell's word ends). before is the preceding word. joins is true if this word or an earlier one is of joiners.
+// shell's word ends). before is the preceding word. joins is true if this word or an earlier one is in joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

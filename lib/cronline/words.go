@@ -13,7 +13,7 @@ type cutter struct {
 }
 
 // commands splits a command line into simple commands, each into its words without quotes and
-// redirections; a substitution is a part of its word. That is enough for names.
+// redirections; a substitution is a part of its word. This parser is exact enough for names.
 func commands(text string) [][]string {
 	c := cutter{rest: text}
 	for c.rest != "" {

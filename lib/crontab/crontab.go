@@ -30,7 +30,7 @@ const (
 type Line struct {
 	Number int // 1 for the first
 	Kind   Kind
-	Why    string // of an Unknown: why it is not understood
+	Why    string // why an Unknown line is not understood
 
 	Name, Value string // of a Variable, without the quotes that cron takes off
 
@@ -58,14 +58,14 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of a line, with a carriage return, though cron takes that as a part of the command.
+// cutEnd cuts off the end of a line, and a carriage return before it, which cron takes as a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab, else nil: it has a NUL byte, or more lines that are not understood than jobs
-// and lines meant as jobs. An Unknown line after one that ends in a backslash does not count.
+// Refuse returns why a text is no crontab, else nil. No crontab has a NUL byte, or more lines that are not understood
+// than jobs and lines meant as jobs. An Unknown line after one that ends in a backslash does not count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// continues reports whether a line (no comment) ends in an unescaped backslash. cron does not join it with the next.
+// continues reports whether a line that is no comment ends in an unescaped backslash. cron joins no lines, even then.
 func (l *Line) continues() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1

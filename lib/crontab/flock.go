@@ -46,8 +46,8 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock to replace in a line, or why they stay. It returns neither without w.Flock, and if
-// the line is below adlock's SHELL, or flock is not the first program in it that locks.
+// flocks returns the calls of flock to replace in a line, or why they stay. It returns neither if w.Flock is false, the
+// line is below adlock's SHELL, or flock is not the first program in the line that locks.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -70,7 +70,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// Only FILE is to exclude other lines, so each call gets a name of its own, made of the line and the call's number.
+		// Only FILE may exclude other lines, so each call gets a name of its own, made of its line and its number.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))
@@ -79,7 +79,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 }
 
 // readFlock reads a call of flock, perhaps after a program that starts it. If f.to is 0, adlock cannot replace the
-// call, and why is the reason. If why is "" too, it is no call of flock.
+// call, and why is the reason. If why is "" too, args are no call of flock.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {

@@ -8,7 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron first tries to read each line so, with any NAME (vixie-cron's load_env).
+// variable matches a line NAME = VALUE. cron tries this form first, with any NAME (vixie-cron's load_env).
 var variable = regexp.MustCompile(`^[ \t]*("[^"=]+"|'[^'=]+'|[^\s"'=][^\s=]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -134,7 +134,7 @@ func noCommand(text string) (why string) {
 	return ""
 }
 
-// cutInput cuts at the first % without a backslash, as cron does: `\\%` counts as one without.
+// cutInput cuts at the first unescaped %, as cron does. In `\\%`, the % is unescaped.
 func cutInput(text string) (command, input string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

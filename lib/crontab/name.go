@@ -22,7 +22,7 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the name of a job's lock and the job's identity, if the job has --name or will be wrapped (wraps).
+// nameJob returns the lock's name and the identity of a job that has --name or will be wrapped (wraps); else "" and "".
 func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %016x %q %q", l.User, v.hash, passedOn(l.Command), l.Input)}

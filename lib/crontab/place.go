@@ -12,8 +12,8 @@ import (
 	"adlock/lib/fault"
 )
 
-// The places of crontabs on Debian, Red Hat, SUSE, the BSDs and with busybox. Lines of the system's crontabs
-// name users; in spools each file is named after its user.
+// These are the places of crontabs on Debian, Red Hat, SUSE, the BSDs and with busybox. Lines of the system's crontabs
+// name users; in spools, each file is named after its user.
 const (
 	systemTab = "/etc/crontab"
 	systemDir = "/etc/cron.d"
@@ -83,7 +83,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// Place returns whether lines of the crontab at path name users. user is whose own crontab it is, or "".
+// Place returns whether lines of the crontab at path name users. If the crontab is one user's own, user is that user.
 func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

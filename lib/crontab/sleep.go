@@ -42,7 +42,7 @@ var (
 const noticeable = 10
 
 // LongSleep returns the arguments of the sleep with which the command begins, and the longest time that it lasts. The
-// time is 0 if there is no sleep, or it is too short to matter for the lock (noticeable).
+// time is 0 if there is no sleep, or if the sleep is too short to matter for the lock (noticeable).
 func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
 	_, words = WithoutSleep(command)
 	if longest = longestSleep(words); l.Schedule.Shortest == 0 || noticeable*longest < l.Schedule.Shortest {

@@ -9,7 +9,7 @@ import (
 
 // A generated crontab often names the directory of the newest installation, so each installation changes a lock's name.
 var (
-	// installation matches a name in a directory of versions, dated a name with a date, and built one with a build.
+	// installation matches a name in a directory of versions, dated one with a date, and built one with a build number.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
 	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
 	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)

@@ -68,7 +68,7 @@ type Result struct {
 	Text string
 	Done int    // jobs that were put under locks, or taken out
 	Left []Left // lines that a person might expect to change, with the reasons
-	Told []Left // jobs of Done with a drawback, which is in Why
+	Told []Left // jobs counted in Done that have a drawback (Why)
 }
 
 // Left is a line and what to report about it: why it is not changed, for instance.
@@ -134,7 +134,7 @@ func (w *Wrapper) refuses(l *Line, v variables) error {
 	return w.RunRefusal(Completed(v.value, l.User, w.Filed), []string{"--name", "any"})
 }
 
-// Completed returns variable, but with a wait if only a user's settings file sets one, as ADLOCK_WAIT_ELAPSED needs it.
+// Completed returns variable, but with an ADLOCK_WAIT if only a settings file sets one: ADLOCK_WAIT_ELAPSED needs it.
 func Completed(variable func(name string) string, user string, filed func(user, variable string) bool) func(name string) string {
 	return func(name string) string {
 		value := variable(name)
@@ -177,7 +177,7 @@ func each(lines []Line, change func(l *Line, v variables) (text, why string)) (r
 	return r
 }
 
-// lockers lists programs that seem to lock. A line with one stays (but see Wrapper.Flock), as it might lock twice.
+// lockers lists programs that seem to lock. A job that runs one stays (but see Wrapper.Flock), or it might lock twice.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is how many bytes of a command fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
@@ -228,7 +228,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 // Length returns how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf also counts the blanks before the command, which follow the last column, as cron does.
+// lengthOf includes the blanks between the last column and the command, as cron counts them.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
@@ -278,7 +278,7 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 	return users
 }
 
-// limitOption returns --expire-after and its value, or "". A limit that the crontab sets wins over one from the schedule.
+// limitOption returns --expire-after and its value, or "". A limit set in the crontab wins over one from the schedule.
 func (w *Wrapper) limitOption(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v.value("ADLOCK_EXPIRE_AFTER") != "":
@@ -305,7 +305,7 @@ func argumentsOf(command, shell string) string {
 }
 
 // expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >= IfElapsed ensures correct
-// and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". It is no less than the 15 minutes
+// and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". The limit is at least the 15 minutes
 // recommended for IfElapsed: otherwise a job that serves a queue each minute would be ended in its second minute.
 // IfElapsed stays 0. A longer one, counted from the end of a run, would deny the next start as too soon.
 func expireAfter(s *Schedule) time.Duration {

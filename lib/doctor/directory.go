@@ -78,7 +78,7 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 	for _, f := range files {
 		lock, err := dir.Lock(f)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // released meanwhile
+		case errors.Is(err, fs.ErrNotExist): // released after Files had listed it
 			continue
 		case err != nil:
 			all = append(all, warn("locks", err.Error(), "its job is not run until this is mended"))
@@ -106,8 +106,8 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 
 func named(names []string) string { return fault.Listed(slices.Sorted(slices.Values(names)), 5) }
 
-// fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock directory;
-// in a directory above a missing one it stays.
+// fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock directory.
+// If the lock directory does not exist, dir is a directory above it, and the file stays.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -221,7 +221,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 			all = append(all, longPause(string(f.Name), last.Memory.Pause.Policy(), "adlock resume "+string(f.Name))...)
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // pruned meanwhile
+		case errors.Is(err, fs.ErrNotExist): // pruned after Files had listed it
 		case err != nil:
 			all = append(all, warn("last locks", err.Error(), "its job is not run until this is mended"))
 		case last.Damaged:

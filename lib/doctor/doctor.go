@@ -20,7 +20,7 @@ import (
 
 type Grade string
 
-// A lock can be kept as long as nothing failed.
+// Only Fail means that the machine cannot keep locks.
 const (
 	Fine Grade = "ok"
 	Warn Grade = "warn"
@@ -46,7 +46,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine has what Examine must be told about a machine; Examine finds out the rest.
+// Machine is what the caller of Examine knows about the machine. Examine finds out the rest.
 type Machine struct {
 	Dir, LogDir string                        // of the locks and of the runlog; "": unknown, as a settings file has a mistake
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default

@@ -15,7 +15,7 @@ import (
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns if less is free at path than least bytes, or than fewestInodes files. It fails if nothing is free.
+// freeSpace warns if fewer than least bytes or fewestInodes files are free at path. The grade is Fail if none are free.
 func freeSpace(path string, least int64, variable string) []Finding {
 	const what = "free space"
 	cure := "make some, or name another directory by " + variable

@@ -142,7 +142,7 @@ func writable() bool {
 	return n > 0 || err == unix.EINTR
 }
 
-// OneLine makes one line of the text of an error. That of errors.Join has a line for each of its errors.
+// OneLine makes one line of the text of an error: the text of errors.Join has a line for each error.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // Listed joins up to most of the names by commas, and counts the rest.
@@ -155,7 +155,7 @@ func Listed(names []string, most int) string {
 
 // Quoted returns text in quotes, so that a shell reads it as one word.
 func Quoted(text string) string {
-	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // with ReplaceAll it would be inlined, and the helper larger
+	return "'" + strings.Join(strings.Split(text, "'"), `'\''`) + "'" // ReplaceAll would make the helper larger (inlining)
 }
 
 // Plain returns text with '?' for each character that does not print, so that no text moves the cursor.

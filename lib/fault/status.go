@@ -12,15 +12,15 @@ const (
 	StatusNotPermitted = 77
 )
 
-// The statuses of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
+// These are the statuses of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
 const (
 	StatusExpired     = 124
 	StatusNotRunnable = 126
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get. None is the number of a signal (W14 in
-// sh/adlock.sh, which repeats them). A printed answer would need `$(…)`, a process between script and helper.
+// These are the private statuses by which the library's verbs answer adlock_get. None is the number of a signal (W14 in
+// sh/adlock.sh, which repeats them). A printed answer would need `$(…)`, a further process between script and helper.
 const (
 	AnswerTooSoon = 80
 	AnswerBusy    = 81
@@ -28,7 +28,7 @@ const (
 	AnswerExpired = 83
 	AnswerStuck   = 84 // the helper has printed the error; the script gets 77
 	AnswerPaused  = 85
-	AnswerGone    = 86 // answers a withdrawal: a lock that is there is not the script's
+	AnswerGone    = 86 // answers a withdrawal: if there is a lock now, it is not the script's
 )
 
 var ofKind = [...]int{

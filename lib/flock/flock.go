@@ -3,7 +3,7 @@
 //
 // A run takes the atom first, then the file. It takes the file first only if it has to end the atom's owner or
 // replace its lock. A run that finds the file locked waits for it without the atom. Once it gets the file, it
-// tries the atom once, and unlocks the file if the atom is denied: no run waits for its turn with the file.
+// tries the atom once, and unlocks the file if the atom is denied. So no run that waits for the atom holds the file.
 package flock
 
 import (
@@ -28,12 +28,12 @@ type File struct {
 	held      bool
 	inherited bool
 	granted   chan error // gets the result of a flock(2) that blocks in a thread; nil: there is none
-	tells     int        // descriptor that can be read when that flock(2) has returned
+	tells     int        // descriptor that becomes readable when that flock(2) has returned
 }
 
-// Open opens name, a file or a directory, to lock it shared or exclusively. It opens name for reading (but see
-// openToWrite), as the file may be another user's, and so uses O_CREAT only for a new one (fs.protected_regular). If
-// create is false, it makes no file: the File is then nil, with an error if the directory is not writable.
+// Open opens name, a file or a directory, to lock it shared or exclusively. As name may be another user's, Open opens
+// it for reading (but see openToWrite), and uses O_CREAT only for a new file (fs.protected_regular). If there is no
+// file and create is false, the File is nil, with an error if the directory is not writable.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
@@ -109,7 +109,7 @@ func (f *File) openToWrite() {
 // Descriptor returns the file's descriptor, for the job: the file stays locked while any process has it open.
 func (f *File) Descriptor() int { return f.fd }
 
-// TryLock locks the file; free is false if the lock of another process excludes that. A file that is no longer at its
+// TryLock locks the file; free is false if another process's lock excludes this one. A file that is no longer at its
 // path excludes no newcomer: then TryLock opens the path again, or fails if the file was inherited.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
@@ -176,7 +176,7 @@ func (f *File) explain(err error) error {
 }
 
 // Await starts a thread that blocks in flock(2), and so waits in the kernel's queue. tells, which later calls return
-// too, is a descriptor that becomes readable when it is time to call TryLock. With an error tells is below 0.
+// too, is a descriptor that becomes readable when it is time to call TryLock. If err is not nil, tells is below 0.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -206,7 +206,7 @@ func (f *File) Free() {
 }
 
 // Close closes the file, which unlocks it if no other process has inherited it. If a thread still waits for the file,
-// Close leaves the closing to a goroutine, once the kernel has granted the lock.
+// a goroutine closes the file once the kernel has granted the lock.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -229,8 +229,8 @@ func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 func (f *File) Locker() int { return sysfile.FlockHolder(f.fd, f.how == unix.LOCK_SH) }
 
 // Holder returns the process that locked the file, if that is this process or an ancestor. Otherwise, if this
-// process has inherited the lock, it returns the topmost ancestor that has the lock. In other cases it returns
-// the process that locked the file, if that still has the lock. PID 0: unknown.
+// process has inherited the lock, Holder returns the topmost ancestor that has the lock. In other cases it returns
+// the process that locked the file, if that process still has the lock. PID 0: unknown.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {

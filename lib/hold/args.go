@@ -79,13 +79,13 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner sets the owner, and fails if it is neither the asker, which has started this process, nor its ancestor. If
-// the asker dies meanwhile, another process becomes the parent; but then the asker's pipe, standard input, has ended.
+// findOwner sets the owner. It fails if the owner is neither the asker, which has started this process, nor an ancestor
+// of the asker. If the asker dies, another process becomes the parent; but then standard input, its pipe, has ended.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must name the process that is to own the lock, as the parent is process 1")
 	}
-	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of every process, that never ends
+	if a.Owner == 1 && os.Getppid() != 1 { // process 1 is an ancestor of every process, and never ends
 		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive every process that uses it")
 	}
 	if a.Owner == os.Getpid() { // Perl's $$, for example, read only after the fork

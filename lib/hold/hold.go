@@ -70,7 +70,7 @@ func more() []config.List {
 	}
 }
 
-// hold reports errors from before the locks are opened on standard error only, later ones in an answer too.
+// hold reports errors on standard error and, once it has begun to open the locks, in an answer too.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -115,8 +115,8 @@ func say(words ...string) error {
 	return err
 }
 
-// stepAside leaves the owner's session, away from signals to the program's terminal, group or session. (A group's
-// leader cannot.) It also catches the signals that would end this process: if it ignored them, so would a hook.
+// stepAside leaves the owner's session, so that signals to the program's terminal, group or session do not reach this
+// process. It also catches the signals that would end this process: if it ignored them, so would a hook.
 func stepAside() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, _ = unix.Setsid() // fails in the leader of a process group (see awaitRest)
@@ -187,8 +187,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// acquire acquires the atom. If the owner dies meanwhile, this process exits, and the next newcomer reclaims
-// the lock. Any input ends a wait.
+// acquire acquires the atom. If the owner dies before acquire returns, this process exits, and the next newcomer
+// reclaims the lock. Any input ends a wait.
 func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
@@ -251,7 +251,7 @@ func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 		NoStamp: h.RetryFailed && (e.unreported || e.status.Value != 0), ForScript: true, Untold: e.unreported,
 	}
 	if ends(h.Request.Owner) {
-		r.Again = true // a newcomer may have reclaimed the lock meanwhile
+		r.Again = true // a newcomer may have reclaimed the lock already
 	} else {
 		r.GuardWait = 4 * min(h.Request.Pause, time.Hour)
 	}

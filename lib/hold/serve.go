@@ -21,8 +21,8 @@ type ending struct {
 	lost       string          // why the atom is no longer held; "": it is held
 }
 
-// serve reads what the program writes. Once the program is dead, it reads for a second at most: the program's last
-// words are in the pipe by then, and a child of the program may keep the pipe open.
+// serve reads what the program writes. After the program's death, serve reads for a second at most: the program's last
+// lines are in the pipe by then, and a child of the program may keep the pipe open.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
 	for over := (<-chan time.Time)(nil); ; {

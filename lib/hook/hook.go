@@ -17,19 +17,19 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Kind is what has happened. The hook's variable ADLOCK_EVENT has it.
+// Kind is the kind of an event. The hook gets it as ADLOCK_EVENT.
 type Kind string
 
 // Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
 // that ran the job was killed or its lock was lost. (If a newcomer in a store made the owner end the job, the
 // owner's hook gets Fail, and the newcomer's Ended.)
 const (
-	Start     Kind = "start"     // a run has begun; only where Runs asks for it
-	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
+	Start     Kind = "start"     // a run has begun; only if Hook.Runs is set
+	Success   Kind = "success"   // a run ended with status 0; only if Hook.Runs is set
 	Fail      Kind = "fail"      // a run ended otherwise (perhaps by its own supervisor), or its command cannot be run
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
-	Lost      Kind = "lost"      // a release found that the lock was not its own any more
+	Lost      Kind = "lost"      // a release found that the lock was no longer its own
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its --notice, a learned limit or, without a limit, a learned notice
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
@@ -49,7 +49,7 @@ type Hook struct {
 	late []func()
 }
 
-// Event is what the hook is told about.
+// Event is an event that the hook and the system's log get.
 type Event struct {
 	Kind Kind
 	Text string // in words, in one line
@@ -58,8 +58,8 @@ type Event struct {
 	runlog.Event
 }
 
-// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start and Success
-// it only starts the hook, and only with Runs. If the hook cannot be started, that is noted in log or else printed.
+// Tell writes the event to the system's log (Syslog) and starts the hook, but does not wait for it. For Start and
+// Success it only starts the hook, and only with Runs. If a hook cannot be started, Tell notes that in log, or warns.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {

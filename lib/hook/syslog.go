@@ -17,7 +17,7 @@ var logSocket = "/dev/log"
 
 var errFull = errors.New("its queue is full, and messages are lost")
 
-// LogSocket returns the path of the system log's socket, and an error if that cannot be written to now.
+// LogSocket returns the path of the system log's socket, and an error if the socket cannot be written to now.
 func LogSocket() (path string, err error) {
 	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Hook) Say(text string) {
 	_ = unix.Sendto(fd, message(text), unix.MSG_DONTWAIT, &unix.SockaddrUnix{Name: logSocket})
 }
 
-// message returns text as syslog(3) sends it, the user first: several users may have a job of the same name.
+// message returns text as syslog(3) sends it, with the user first, as several users may have a job of the same name.
 func message(text string) []byte {
 	const userWarning = "<12>"
 	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(sysfile.UserName(os.Geteuid())+": "+text)

@@ -94,7 +94,7 @@ func stateOf(status []byte) byte {
 	return line[0]
 }
 
-// ignores reports whether a signal is ignored (SigIgn, proc_pid_status(5)); true if that is not known. If a process
+// ignores reports whether a signal is ignored (SigIgn, proc_pid_status(5)); true if it is unknown. If a process
 // ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its counts (wait(2)).
 func ignores(status []byte, signal unix.Signal) bool {
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))

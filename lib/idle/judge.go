@@ -10,8 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// How much processor time a process may take in a minute and still count as idle: as much as a language runtime (Java,
-// Python) that wakes to check its timers.
+// These bound the processor time that a process may take in a minute and still count as idle: as much as a language
+// runtime (Java, Python) takes to check its timers.
 const (
 	spareTime   = 50 * time.Millisecond
 	spareSwitch = 100 * time.Microsecond // for each context switch
@@ -40,14 +40,14 @@ type Figures struct {
 	Ignores  bool          // it ignores SIGCHLD: its children show neither in Reaped nor in Calls
 }
 
-// Judge decides from successive samples whether a job works. The zero Judge has seen none.
+// Judge decides from successive samples whether a job works. The zero Judge has no sample yet.
 type Judge struct {
 	since map[process.Key]Figures // what the members showed at the beginning of this minute
 	began time.Duration           // when this minute began
 	seen  bool                    // there was a sample
 }
 
-// Look adds a sample: what the members show at a time, by a clock that stands still while the machine is suspended. It
+// Look adds a sample: the members' figures at a time, by a clock that stands still while the machine is suspended. Look
 // returns a sign of work in words, else "". A member that could not be read is such a sign.
 func (j *Judge) Look(at time.Duration, members []Figures) string {
 	now := make(map[process.Key]Figures, len(members))

@@ -23,17 +23,17 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// How long a job is watched: a typical run's time, within these bounds. Variables for tests.
+// A job is watched for the time of a typical run, within these bounds. Tests change them.
 var (
 	Shortest = time.Minute
 	Longest  = time.Hour
 )
 
-// Length returns how long to watch a job whose runs typically take that long.
+// Length returns how long to watch a job; typical is the duration of its typical run.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// How often a job is sampled: often at first, as most jobs that work show it at once. Later samples are so seldom
-// that a watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
+// A job is sampled often at first, as most jobs that work show it at once. Later samples are so seldom that a watch
+// takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
 	looks   = 60          // about this many samples are in a whole watch
 	cost    = 100         // a pause is at least this many times as long as the processor time of the sample before it
@@ -86,7 +86,7 @@ func processorTime() time.Duration {
 }
 
 // sleep pauses for d, or until Job.Over is true (over), and returns how much of the pause counts as watched. Each nap
-// counts at most twice its intended time, as this process may have been stopped meanwhile.
+// counts at most twice its intended time, as this process may have been stopped during the nap.
 func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	for d > 0 {
 		began, nap := time.Now(), min(d, longest)
@@ -100,8 +100,8 @@ func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	return watched, false
 }
 
-// figures reads what the members do. It skips an adlock supervisor that has children: the work is its job's, and the
-// supervisor's own reading of the runlog would look like work.
+// figures reads what the members do. It does not read an adlock supervisor that has children: these do the work, and
+// the supervisor's own reading of the runlog would look like work.
 func figures(members []process.Entry) []Figures {
 	parents := map[int]bool{}
 	for _, e := range members {
@@ -118,13 +118,13 @@ func figures(members []process.Entry) []Figures {
 	return all
 }
 
-// Turn lets one newcomer at a time watch the jobs of an atom: it creates the file name in the open directory
-// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, and after ten
-// tries. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
+// Turn lets one newcomer at a time watch the jobs of an atom: it creates the file called name in the open directory
+// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, or if ten tries
+// failed. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
 // earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
-	const tries = 10 // other newcomers may make and remove the file meanwhile
+	const tries = 10 // other newcomers may create and remove the file between two calls
 	for range tries {
 		fd, err := open(dir, name, unix.O_CREAT|unix.O_EXCL)
 		fresh := err == nil

@@ -1,11 +1,11 @@
-// Package early runs the processes that are started from the locksmith's program but are no locksmith, such
-// as the job at its gate or the watchdog of a lease. It runs them in its init, before the client libraries
-// are initialised, which takes three times as long as the rest of such a process's start.
+// Package early runs the processes that use the locksmith's program file for other work, such as the job at its gate
+// or the watchdog of a lease. It runs them in its init, before the client libraries are initialised: that takes three
+// times as long as the rest of such a process's start.
 //
 // Packages are initialised in the order of their import paths, each after its imports ("adlock/…" before
 // "github.com/…"). So this package and its imports must not import the client libraries. Nor may they
 // import a package that comes late in the alphabet and that the client libraries do not need, such as
-// path/filepath: those would be initialised before it. A test checks the order.
+// path/filepath: the client libraries would be initialised before that package. A test checks the order.
 package early
 
 import (

@@ -44,7 +44,7 @@ func InARow(e *runlog.Event) bool {
 
 func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Paused + d.Stuck }
 
-// Each yields each verdict and how often it was given, even if that is 0.
+// Each yields each verdict and the number of its denials, even if the number is 0.
 func (d *Denials) Each(yield func(verdict string, n int) bool) {
 	_ = yield("busy", d.Busy) && yield("too-soon", d.TooSoon) && yield("full", d.Full) && yield("paused", d.Paused) && yield("stuck", d.Stuck)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Durations is a set of durations with exact quantiles. The zero value is empty and ready; it must not be used
-// concurrently. It keeps each duration in 8 bytes, and sorts them for a quantile. They take less than a tenth of the
+// concurrently. It keeps each duration in 8 bytes, and sorts all for a quantile. A set takes less than a tenth of the
 // runlog's size, which ADLOCK_LOG_MAX bounds. The best sketch, ddsketch (1 % of error), adds 1.8 MB to the program and
 // a quarter to its start (measured with a million durations: sorting takes 8.4 MB and 0.3 s).
 type Durations struct {

@@ -10,8 +10,8 @@ import (
 )
 
 // Follow yields recent events of the runlogs in dir, as many as runlog.Follow reads. Then it calls present, and yields
-// new events as they are written. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by
-// time. If a runlog does not exist yet, Follow waits for it only if it is that of host.
+// new events as they are written. An error other than a *runlog.DamagedLine ends the sequence. Follow does not merge
+// the runlogs by time. It waits for a runlog that does not exist yet only if the runlog is that of host.
 func Follow(dir, host string, present func()) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

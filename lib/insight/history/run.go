@@ -1,7 +1,7 @@
 // Package history reconstructs runs from the runlog: when each acquisition began, how it ended, and which
 // process ended it. The runlog may be incomplete: it is bounded, lines are lost on a full disk, and a
 // crashing machine writes none. So the beginning of a run may be inferred from how long it took, and a run
-// whose end never came is Lost, not running for ever.
+// without an end is Lost: it does not count as Running for ever.
 package history
 
 import (
@@ -17,8 +17,8 @@ const (
 	Running   Outcome = iota // the run is not known to have ended
 	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
-	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)
-	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
+	Ended                    // by force: the run had passed ExpireAfter, or a newcomer replaced it (--replace)
+	Orphaned                 // its owner died without a release: a newcomer found that, or (By is 0) its job has the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
@@ -32,7 +32,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 type Run struct {
 	PID   int
-	Node  string // the owner's machine, if that may be another one
+	Node  string // the owner's machine, unless that is certainly this one
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
@@ -42,7 +42,7 @@ type Run struct {
 	Status  runlog.Opt[int]
 	Signal  string // the signal that ended the job, without SIG
 	By      int    // the process that ended or cleared the run, or found it dead; PID if its own supervisor did; 0: none
-	ByNode  string // the machine of By, if that may be another one
+	ByNode  string // the machine of By, unless that is certainly this one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
@@ -56,7 +56,7 @@ type Run struct {
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown, as no person can clear such an
-// atom. It is longer than the interval of a weekly job.
+// atom. The time is longer than the interval of a weekly job.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
 // Completed reports whether the job ran, and was released without being ended by force. Then Held is its runtime.

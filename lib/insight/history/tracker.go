@@ -16,7 +16,7 @@ type Tracker struct {
 	// Run is called with each run once its end is known; Finish calls it with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
-	Match func(atom.Atom) bool // nil: each atom. For other atoms, Run is never called, and Add returns nil
+	Match func(atom.Atom) bool // which atoms are tracked; nil: all. For others, Run is never called, and Add returns nil
 
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
@@ -30,7 +30,7 @@ func (t *Tracker) Atoms() []*Atom {
 	})
 }
 
-// Add adds the next event and returns its atom; nil if that is unknown.
+// Add adds the next event and returns its atom; nil if the atom is unknown or ignored.
 func (t *Tracker) Add(e *runlog.Event) *Atom {
 	a := t.atomOf(e)
 	if a == nil || a.ignored {
@@ -66,7 +66,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	case runlog.Lost:
 		if r := a.find(e.Token); r != nil {
 			r.lostAt = e.Time
-			if e.Store != "" { // in a store, unlike in a directory, no newcomer of this machine will end its owner
+			if e.Store != "" { // in a store, unlike in a directory, no newcomer of this machine will end the owner
 				t.lose(a, r, e.Time)
 			}
 		}
@@ -109,7 +109,7 @@ func (a *Atom) find(token string) *Run {
 	return nil
 }
 
-// begin begins a run. A turn is one writer, or readers that share the atom. Two turns may be without an end, as an
+// begin begins a run. A turn is one writer, or readers that share the atom. The ends of two turns may be missing, as an
 // owner removes its lock before it logs the release. When a third turn begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, FromStart: e.FromStart, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run as Lost, at the time when its owner found the lock gone or, if that is not known, at next.
+// lose ends a run as Lost, at the time when its owner found the lock gone or, if that time is unknown, at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {

@@ -26,9 +26,9 @@ type Lock struct {
 
 type Options struct {
 	Now    time.Time
-	Until  time.Time                          // events up to then are counted
+	Until  time.Time                          // events up to this time are counted
 	Locks  []Lock                             // of the atoms in the lock directory and the store
-	State  func(token string) history.Outcome // of a run without an end, by its token; nil: Running
+	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
@@ -75,7 +75,7 @@ func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Kept returns the previous metrics of the user of o, whose lock directory cannot be read now.
+// Kept returns the previous metrics of o.User, whose lock directory cannot be read now.
 func Kept(o Options) *Metrics {
 	m := &Metrics{Users: []User{{Name: o.User, until: o.since()}}}
 	for key := range o.Before {
@@ -95,7 +95,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are the values of one atom. failed, denied and stuck continue those of the previous file; counts are increases.
+// figures are the values of one atom. failed, denied and stuck continue the previous file's; the counts are increases.
 type figures struct {
 	labels string // name="value",…
 
@@ -111,8 +111,8 @@ type figures struct {
 
 // usualInterval is the shortest interval such that intervals up to it cover nine tenths of the time. (With a median, a
 // job that runs every ten minutes by day would raise an alert each night.) If fewer than three intervals are at least
-// half as long, they were outages or the first nights, and only the shorter ones count. If those that count span less
-// than an hour, no interval is known, as a person may only have tried the job.
+// half as long as that, these were outages or the first nights, and only the shorter ones count. If the intervals that
+// count span less than an hour, the usual one is unknown, as a person may only have tried the job.
 func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := all; rest.Sum() >= span; {
@@ -165,7 +165,7 @@ type builder struct {
 	user         string
 	since, until time.Time
 	now          time.Time
-	counting     bool // the present event is to be counted: it is not in Before yet, and not after until
+	counting     bool // the present event is to be counted: before does not include it yet, and it is not after until
 	before       Values
 	tracker      history.Tracker
 	atoms        map[atom.Atom]*figures

@@ -18,7 +18,7 @@ type advice struct {
 
 // Below these numbers there is no advice, as what was counted may be chance.
 const (
-	often       = 3  // for runs that went wrong, or denials as too soon
+	often       = 3  // runs that went wrong, or denials as too soon
 	starving    = 10 // denials in a row
 	spamming    = 20 // requests within one IfElapsed, and at least as many denials as too soon
 	overlapping = 10 // denials as busy
@@ -54,9 +54,9 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown. So it advises
-// doubling the limit, or the longest completed runtime if that is longer. If no run has completed, it advises finding
-// out why, as a longer limit may only end that job later. It never advises a shorter limit.
+// expireAfter is about runs that an explicit limit has ended. It advises doubling the limit, or the longest completed
+// runtime if that is longer, as it is unknown how long those runs would have taken. If no run has completed, it advises
+// finding out why, as a longer limit may only end that job later. It never advises a shorter limit.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value

@@ -41,10 +41,10 @@ func (l *Lane) Text() string {
 // Bar is a run, or several with the same outcome that began and ended within one column.
 type Bar struct {
 	history.Run
-	Count int           // how many runs it shows; Held is their sum
+	Count int           // how many runs the bar shows; Held is the sum of their times
 	Least time.Duration // the shortest time that one of them held the atom
 	Most  time.Duration // the longest such time
-	End   time.Time     // of the last of them; the end of the period while it runs
+	End   time.Time     // when the last of them ended; the end of the period if it was running then
 	Until time.Time     // when the next run began, but not before End; the chart's end if none did
 }
 
@@ -85,8 +85,8 @@ type ChartOptions struct {
 	Since, Until time.Time                          // the period; if no event is before Since, the chart begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until, so that the last run is not at the edge
 	Columns      int                                // the resolution
-	Match        func(atom.Atom) bool               // nil: every atom
-	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
+	Match        func(atom.Atom) bool               // which atoms are included; nil: all
+	State        func(token string) history.Outcome // the state of a run without an end, by its token; nil: Running
 }
 
 // BuildChart reads events, from history.Read. If it returns an error too, the chart is of what could be read.

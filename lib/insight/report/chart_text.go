@@ -144,7 +144,7 @@ func (t *Tick) cell(g *glyphs) cell {
 	return cell{g.several, terminal.Yellow}
 }
 
-// bars draws the windows first, then the runs, then their ends: later ones cover earlier ones.
+// bars draws the windows first, then the runs, then the marks of their ends: each layer covers those before it.
 func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 	cells := blank(c)
 	for _, b := range lane.Bars {

@@ -36,7 +36,7 @@ type summary struct {
 	Longest series
 	Endings []*history.Run // the last runs that were ended by force, at most keptEndings
 
-	// The latest limits in force.
+	// These are the latest limits in force.
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
 	ExpireAfterFrom        policy.Source
 
@@ -67,8 +67,8 @@ const keptEndings = 10
 type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
-	Match func(atom.Atom) bool               // nil: every atom
-	State func(token string) history.Outcome // of a run without an end, by its token; nil: Running
+	Match func(atom.Atom) bool               // which atoms are included; nil: all
+	State func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	User  string                             // whose runlog it is, if there are several
 }
 

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// The measures of a picture of runtimes, which is readable at 400 pixels.
+// These are the measures of a picture of runtimes, which is readable at 400 pixels.
 const (
 	graphLeft   = 52 // for "100ms" in a wide font
 	graphTop    = 12

@@ -222,7 +222,7 @@ func (w *svg) bar(b *Bar) {
 	w.add(`<g class="b"><title>%s</title><rect %s x="%v" y="%d" width="%v" height="%d" rx="2"/>`,
 		escape(b.title()), fills[b.Outcome], x, barTop, tenth(end-x), barHeight)
 	if b.overran() {
-		// A broken line as thick as the bar, as not every viewer can draw a pattern.
+		// This is a broken line as thick as the bar, as not every viewer can draw a pattern.
 		w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, w.x(b.expiry()), barTop+barHeight/2, end)
 	}
 	w.WriteString("</g>\n")

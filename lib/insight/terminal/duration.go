@@ -8,7 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// Duration is d for people: at most two units, and a fraction below ten seconds. limit.Parse reads it unless d < 0.
+// Duration is d as text: at most two units, and a fraction below ten seconds. limit.Parse reads that text unless d < 0.
 func Duration(d time.Duration) string {
 	switch {
 	case d == limit.Never:

@@ -47,7 +47,7 @@ func Unicode() bool {
 	return false
 }
 
-// Paint colours text if it is true, and otherwise leaves the text as it is.
+// Paint says whether text is coloured. If it is false, Text returns texts unchanged.
 type Paint bool
 
 // Colours is the Paint for f: true only on a terminal that has colour, and not with NO_COLOR (no-color.org).
@@ -71,7 +71,7 @@ const (
 	Alarm   Style = "1;31"
 )
 
-// Text returns text in the style, or unchanged if p is false.
+// Text returns text in the style if p is true, else unchanged.
 func (p Paint) Text(style Style, text string) string {
 	if !p || style == Plain || text == "" {
 		return text
@@ -115,7 +115,7 @@ func Cut(text string, width int, gap string) string {
 }
 
 // Fold breaks text into lines of at most width columns, at spaces if possible. All lines but the first begin with the
-// indent. If width is no larger than the indent, or is 0, there is one line.
+// indent. If width is no larger than the indent, or is 0, the text stays one line.
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")
