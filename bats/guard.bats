@@ -561,7 +561,7 @@ free_again() { ! guard_held; }
 
 @test "a missing helper ends the script with 69" {
 	guarded <<<'echo not reached'
-	ADLOCK_BIN=/nonexistent expect 69 'adlock: /nonexistent: helper not found: nothing is locked' launch job
+	ADLOCK_BIN=/nonexistent expect 69 'adlock: /nonexistent: helper not found: no lock is taken or released' launch job
 }
 
 @test "a wrong setting is refused before the first command" {

@@ -167,13 +167,23 @@ each_instant() {
 # bats test_tags=core:mksh
 @test "an EXIT trap that releases keeps another trap's status" {
 	script job <<-'E'
-		trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT
-		trap 'exit 143' TERM
+		set -eu
+		leave() {
+			trap - EXIT
+			[ "$1" -le 255 ] || set -- "$((128 + ($1 & 127)))"
+			adlock_release "$1" || :
+			exit "$1"
+		}
+		trap 'leave "$?"' EXIT
+		trap 'leave 143' TERM
 		adlock_get a b 0
 		: >|"$T/holds.$1"
+		[ "$1" != 0 ] || sh -c 'kill -TERM "$$"'
 		while :; do :; done
 	E
 	local round
+	run launch job 0
+	assert_failure 143
 	for round in 1 2 3 4 5 6 7 8; do
 		start_to "holds.$round" job "$round"
 		kill -TERM "$!"
@@ -182,7 +192,7 @@ each_instant() {
 		assert_equal "$status" 143
 	done
 	refute held a b
-	expect 0 8 grep -hc 'event=release.* status=143' "$ADLOCK_DIR"/program.*.runlog
+	expect 0 9 grep -hc 'event=release.* status=143' "$ADLOCK_DIR"/program.*.runlog
 	expect 1 '' grep -s . "$T"/job.out
 }
 

@@ -464,7 +464,7 @@ _adlock_run_to_release() {
 		_adlock_let_go "${_adlock_held%%"$_adlock_nl"*}" "$1"
 		;;
 	*)
-		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
+		_adlock_say adlock_release "the lock is held by process ${_adlock_held%%[. ]*}, not by this one"
 		return 64
 		;;
 	esac
@@ -618,7 +618,7 @@ _adlock_age() {
 	case $_adlock_line in
 	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0, or no file
 	*) command echo "$((_adlock_line / 60))" ;;
-	esac
+	esac || return 74
 }
 
 # --- Between the shell and the helper ----------------------------------------
@@ -959,7 +959,7 @@ _adlock_compare() {
 
 _adlock_find_helper() {
 	_adlock_has_helper || {
-		_adlock_say "$_adlock_bin" 'helper not found: nothing is locked'
+		_adlock_say "$_adlock_bin" 'helper not found: no lock is taken or released'
 		return 69
 	}
 }

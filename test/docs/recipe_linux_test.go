@@ -49,7 +49,7 @@ var before = map[string]string{
 	"adlock log":               "adlock run --name backup -- true; adlock run --name feeds -- true",
 	"adlock timeline":          "adlock run --name backup -- true",
 	"adlock report":            "adlock run --name backup -- true",
-	"s=$?; adlock_release":     "adlock_get o x",
+	"leave() {":                "adlock_get o x",
 	"adlock clear backup": "adlock run --name backup -- sh -c 'echo $$ >pid; exec sleep 60' & " +
 		"until [ -s pid ]; do sleep 0.05; done; kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do sleep 0.05; done; " +
 		"kill -KILL $(cat pid); until grep -q '^State:.Z' /proc/$(cat pid)/status; do sleep 0.05; done; kill -KILL $!; wait $! 2>/dev/null || :",
