@@ -10,3 +10,20 @@ func Instant(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
+
+// Local returns when a clock in the zone shows what wall shows in UTC. If that clock skips this time because summer time
+// begins, Local returns the moment of the change, where time.Date may return a time of the day before.
+func Local(wall time.Time, zone *time.Location) time.Time {
+	year, month, day := wall.Date()
+	hour, minute, second := wall.Clock()
+	at := time.Date(year, month, day, hour, minute, second, wall.Nanosecond(), zone)
+	begin, end := at.ZoneBounds()
+	_, offset := at.Zone()
+	switch shown := at.Unix() + int64(offset); {
+	case shown < wall.Unix():
+		return end
+	case shown > wall.Unix():
+		return begin
+	}
+	return at
+}
