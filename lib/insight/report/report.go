@@ -16,7 +16,7 @@ import (
 // Report is what the runlogs of one directory have of a period.
 type Report struct {
 	user     string     // whose runlogs they are; "": the report is of one user only
-	from, to time.Time  // from: the first event in the period or, without events, its beginning
+	from, to time.Time  // from: Options.Since or, if that is later, the first event recorded
 	atoms    []*summary // with at least one event or run in the period; those that need a person come first
 	lines    int        // events of these atoms in the period
 	Damaged  int        // lines that could not be read, also outside the period
@@ -101,15 +101,14 @@ type builder struct {
 }
 
 func (b *builder) event(e *runlog.Event) {
-	inside := !e.Time.Before(b.options.Since)
-	if inside && !b.begun && !e.Time.After(b.options.Now) {
+	if !b.begun && !e.Time.After(b.options.Now) {
 		b.begun = true
 		if e.Time.After(b.report.from) {
 			b.report.from = e.Time
 		}
 	}
 	source := b.tracker.Add(e)
-	if !inside || source == nil {
+	if e.Time.Before(b.options.Since) || source == nil {
 		return
 	}
 	b.report.lines++
