@@ -50,9 +50,10 @@ type Run struct {
 	FromStart              bool                      // IfElapsed counts from Start
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's; an expire event sets ExpireAfter to the limit in force
 
-	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
-	stopped bool      // there is a stop event
-	lostAt  time.Time // when its owner reported that the lock was gone; zero: it did not
+	expired  bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
+	stopped  bool      // there is a stop event
+	agedFrom time.Time // when it began, by its age in the expire or stop event: the event of its end repeats that age
+	lostAt   time.Time // when its owner reported that the lock was gone; zero: it did not
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown, as no person can clear such an
