@@ -27,7 +27,7 @@ type summary struct {
 
 	Runs     int                   // those that ended in the period or have not ended
 	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
-	Held     time.Duration         // for how much of the period the atom was held
+	Held     time.Duration         // for how much of the period at least one run held the atom
 	Runtime  history.Durations     // of the runs that completed
 	Interval history.Gaps          // from one start to the next
 	Asked    history.Gaps          // from one request to the next, granted or not
@@ -47,6 +47,7 @@ type summary struct {
 
 	Advice []advice
 
+	spans          []span    // of the runs
 	fromStart      bool      // IfElapsed counts from the start
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
@@ -174,7 +175,7 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	if a.Outcomes[r.Outcome]++; r.Outcome != history.NotRun {
 		a.Runs++
 	}
-	a.Held += b.within(r)
+	a.spans = append(a.spans, b.within(r))
 	switch r.Outcome {
 	case history.Succeeded:
 		a.FailedInARow = 0
@@ -192,12 +193,26 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	}
 }
 
-func (b *builder) within(r *history.Run) time.Duration {
+type span struct{ from, until time.Duration } // since the beginning of the period
+
+func (b *builder) within(r *history.Run) span {
 	end := r.End
 	if r.Outcome == history.Running {
 		end = b.report.to
 	}
-	return max(0, min(r.Held, end.Sub(b.report.from)))
+	until := end.Sub(b.report.from)
+	return span{max(0, until-r.Held), until}
+}
+
+// covered is how long at least one of the spans lasts, as readers hold an atom at the same time.
+func covered(spans []span) (sum time.Duration) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	last := time.Duration(0)
+	for _, s := range spans {
+		sum += max(0, s.until-max(last, s.from))
+		last = max(last, s.until)
+	}
+	return sum
 }
 
 func (a *summary) ended(r *history.Run) {
@@ -208,6 +223,7 @@ func (a *summary) ended(r *history.Run) {
 func (b *builder) finish() {
 	for _, source := range b.tracker.Atoms() {
 		if a := b.atoms[source]; a != nil {
+			a.Held = covered(a.spans)
 			a.advise()
 			b.report.atoms = append(b.report.atoms, a)
 		}

@@ -220,6 +220,17 @@ func TestAReportCountsOnlyWhatFallsIntoItsPeriod(t *testing.T) {
 	}
 }
 
+func TestTimeThatSeveralRunsShareIsHeldOnce(t *testing.T) {
+	a := job(t, 0, limit.Never, func(j *story.Job) {
+		for begin, end := range map[time.Duration]time.Duration{0: 4, 1: 2, 3: 5, 6: 7} {
+			j.Run(begin*time.Hour, (end-begin)*time.Hour, 0)
+		}
+	})
+	if a.Held != 6*time.Hour || a.Runs != 4 {
+		t.Errorf("%d runs held it for %v", a.Runs, a.Held)
+	}
+}
+
 func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 	s := &story.Story{}
 	for _, operand := range []string{
