@@ -18,7 +18,7 @@ const (
 	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force: the run had passed ExpireAfter, or a newcomer replaced it (--replace)
-	Orphaned                 // its owner died without a release: a newcomer found that, or (By is 0) its job has the atom
+	Orphaned                 // its owner died without a release: a newcomer found that, or (By is 0) its lock is still there
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
