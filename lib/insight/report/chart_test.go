@@ -99,7 +99,7 @@ func TestTheSVGTimelineIsWellFormedWithoutLinksOrScripts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"mirror &lt;a&amp;b&gt;", "prefers-color-scheme:dark", "ended by force by 4711", `role="graphics-document"`,
-		"status 23", "found dead by 6001", " too soon", "running", "ExpireAfter 1h30m",
+		"status 23", "found dead by 6001", " too soon", ">too soon, paused<", "running", "ExpireAfter 1h30m",
 	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("nothing says %q", want)
