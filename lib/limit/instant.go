@@ -11,8 +11,7 @@ func Instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Local returns when a clock in the zone shows what wall shows in UTC. If that clock skips this time because summer time
-// begins, Local returns the moment of the change, where time.Date may return a time of the day before.
+// Local returns when a clock in the zone shows what wall shows in UTC or, if summer time skips that, when it begins.
 func Local(wall time.Time, zone *time.Location) time.Time {
 	year, month, day := wall.Date()
 	hour, minute, second := wall.Clock()
@@ -20,7 +19,7 @@ func Local(wall time.Time, zone *time.Location) time.Time {
 	begin, end := at.ZoneBounds()
 	_, offset := at.Zone()
 	switch shown := at.Unix() + int64(offset); {
-	case shown < wall.Unix():
+	case shown < wall.Unix(): // it may even be a time of the day before
 		return end
 	case shown > wall.Unix():
 		return begin

@@ -204,8 +204,7 @@ func (b *builder) within(r *history.Run) span {
 	return span{max(0, until-r.Held), until}
 }
 
-// covered is how long at least one of the spans lasts, as readers hold an atom at the same time.
-func covered(spans []span) (sum time.Duration) {
+func lengthOfUnion(spans []span) (sum time.Duration) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	last := time.Duration(0)
 	for _, s := range spans {
@@ -223,7 +222,7 @@ func (a *summary) ended(r *history.Run) {
 func (b *builder) finish() {
 	for _, source := range b.tracker.Atoms() {
 		if a := b.atoms[source]; a != nil {
-			a.Held = covered(a.spans)
+			a.Held = lengthOfUnion(a.spans)
 			a.advise()
 			b.report.atoms = append(b.report.atoms, a)
 		}
