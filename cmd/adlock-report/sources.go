@@ -140,7 +140,7 @@ func (q *query) recorded(verb string) (r recorded, err error) {
 
 // stateIn returns a function that finds the state of a run by the lock with its token; Lost if there is no such lock.
 func stateIn(entries []locker.Entry) func(token string) history.Outcome {
-	states := map[policy.Owner]history.Outcome{policy.Gone: history.Lost, policy.Orphaned: history.Orphaned}
+	states := map[policy.Owner]history.Outcome{policy.Gone: history.Orphaned, policy.Orphaned: history.Orphaned}
 	tokens := map[string]history.Outcome{}
 	for i := range entries {
 		for _, lock := range append([]locker.View{entries[i].View}, entries[i].Readers...) {

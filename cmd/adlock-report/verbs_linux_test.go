@@ -498,6 +498,7 @@ func TestADeadRunOfASemaphoreHoldsNoSlotAndIsOrphaned(t *testing.T) {
 	want := regexp.MustCompile(`(?m)\A.*\n.* run s +orphaned .*\n  orphaned: the owner is dead.*\n\z`)
 	helper.Eventually(t, "both are dead", func() bool { return want.MatchString(p.ok(t, "status")) })
 	has(t, p.ok(t, "status", "--failed"), "run s  orphaned ")
+	has(t, p.ok(t, "report", "s"), "2: 2 orphaned; held ")
 	p.ok(t, "pause", "--for", "1h", "s")
 	has(t, p.ok(t, "status"), "\n  orphaned: the owner is dead", "\n  paused: for 1h more")
 	if text := p.ok(t, "metrics"); strings.Contains(text, "running_since_timestamp_seconds{") {

@@ -16,9 +16,9 @@ const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
 var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
 
-// These are the layouts of a full time, all local except the first, and of a time of day.
+// These are the layouts of a full local time, and of a time of day.
 var (
-	timeLayouts  = []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
+	timeLayouts  = []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
@@ -50,7 +50,10 @@ func when(text string, now time.Time) (time.Time, error) {
 	if t, is := clockTime(text, now); is {
 		return t, nil
 	}
-	if t, is := parsedBy(timeLayouts, text); is {
+	if wall, is := parsedBy(timeLayouts, text); is {
+		return limit.Local(wall, time.Local), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
 	return time.Time{}, errors.New("bad time " + strconv.Quote(text) + " (want " + timeForms + ")")
@@ -67,17 +70,18 @@ func clockTime(text string, now time.Time) (time.Time, bool) {
 		clock = "00:00"
 	}
 	at, is := parsedBy(clockLayouts, clock)
-	t := time.Date(now.Year(), now.Month(), now.Day()-max(0, back), at.Hour(), at.Minute(), at.Second(), 0, time.Local)
+	wall := time.Date(now.Year(), now.Month(), now.Day()-max(0, back), at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
+	t := limit.Local(wall, time.Local)
 	if back < 0 && t.After(now) {
-		t = t.AddDate(0, 0, -1)
+		t = limit.Local(wall.AddDate(0, 0, -1), time.Local)
 	}
 	return t, is
 }
 
-func parsedBy(layouts []string, text string) (time.Time, bool) {
+func parsedBy(layouts []string, text string) (wall time.Time, is bool) {
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, true
+		if wall, err := time.Parse(layout, text); err == nil {
+			return wall, true
 		}
 	}
 	return time.Time{}, false

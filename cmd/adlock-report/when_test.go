@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	setup "adlock/test/support/must"
 )
 
 func TestATimeMayBeAnAgeAClockTimeADayOrADate(t *testing.T) {
@@ -28,6 +30,23 @@ func TestATimeMayBeAnAgeAClockTimeADayOrADate(t *testing.T) {
 	for _, text := range []string{"tomorrow", "25:00", "today 7d", "yesterday x", "2026-02-30", "5x", " "} {
 		if got, err := when(text, now); err == nil {
 			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestADayWithoutAMidnightBeginsWithItsFirstMoment(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	for zone, day := range map[string]string{"America/Santiago": "2026-09-06", "America/Havana": "2026-03-08", "Asia/Beirut": "2026-03-29"} {
+		time.Local = setup.Get(time.LoadLocation(zone))(t)
+		first := setup.Get(time.ParseInLocation(time.DateTime, day+" 01:00:00", time.Local))(t)
+		for text, now := range map[string]time.Time{
+			day: first, day + " 00:30": first, day + "T00:00:01": first, "today": first.Add(time.Hour), "yesterday": first.Add(25 * time.Hour),
+			"00:30": first.Add(23*time.Hour + 15*time.Minute), "0:00": first.Add(time.Hour), "yesterday 0:10": first.Add(30 * time.Hour),
+		} {
+			if got, err := when(text, now); err != nil || !got.Equal(first) {
+				t.Errorf("%s, %s: %v, %v, want %v", zone, text, got, err, first)
+			}
 		}
 	}
 }

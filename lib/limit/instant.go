@@ -10,3 +10,19 @@ func Instant(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
+
+// Local returns when a clock in the zone shows what wall shows in UTC or, if summer time skips that, when it begins.
+func Local(wall time.Time, zone *time.Location) time.Time {
+	year, month, day := wall.Date()
+	hour, minute, second := wall.Clock()
+	at := time.Date(year, month, day, hour, minute, second, wall.Nanosecond(), zone)
+	begin, end := at.ZoneBounds()
+	_, offset := at.Zone()
+	switch shown := at.Unix() + int64(offset); {
+	case shown < wall.Unix(): // it may even be a time of the day before
+		return end
+	case shown > wall.Unix():
+		return begin
+	}
+	return at
+}

@@ -51,8 +51,7 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	if !isDays(period) {
 		return time.Unix(0, int64(number)*int64(period))
 	}
-	year, month, day := firstDay.Date()
-	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, cmp.Or(t.zone, time.UTC))
+	return limit.Local(firstDay.AddDate(0, 0, number*int(period/aDay)), cmp.Or(t.zone, time.UTC))
 }
 
 // tickLife is the number of periods for which a claim is remembered. The clocks of hosts are assumed to differ by less.

@@ -114,6 +114,7 @@ func TestATickOfWholeDaysFollowsTheLocalCalendar(t *testing.T) {
 		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0},    // 25 hours
 		{"America/New_York", "2027-03-13 23:30", "2027-03-14 23:30", 1, 1}, // another day of UTC
 		{"America/Santiago", "2027-09-04 23:30", "2027-09-05 01:30", 1, 1}, // there is no midnight
+		{"Asia/Beirut", "2027-03-27 23:30", "2027-03-28 01:30", 1, 1},      // nor here, in the east
 		{"UTC", "2027-03-22 00:00", "2027-03-28 23:59", 7, 0},              // a Monday
 		{"Europe/Berlin", "2027-03-22 00:00", "2027-04-05 00:00", 7, 2},
 		{"UTC", "2027-03-22 12:00", "2027-03-26 12:00", 2, 2},
@@ -124,7 +125,7 @@ func TestATickOfWholeDaysFollowsTheLocalCalendar(t *testing.T) {
 		if got := second.Number - first.Number; got != c.days {
 			t.Errorf("%s: %s and %s are %d ticks of %v apart", c.zone, c.from, c.to, got, period)
 		}
-		if began := second.Began(); began.After(to) || TickAt(began.Add(time.Hour), period) != second || TickAt(began.Add(-time.Second), period) == second {
+		if began := second.Began(); began.After(to) || TickAt(began, period) != second || TickAt(began.Add(time.Hour), period) != second || TickAt(began.Add(-time.Second), period) == second {
 			t.Errorf("%s: the tick of %s began at %v", c.zone, c.to, began)
 		}
 	}

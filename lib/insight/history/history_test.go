@@ -62,7 +62,9 @@ func describe(events ...runlog.Event) (texts []string) {
 
 func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 	expire := func(n int, token string, by int) runlog.Event {
-		return at(n, runlog.Event{Kind: runlog.Expire, PID: by, Owner: 10, OwnerToken: token})
+		e := replaced(n, runlog.Expire, token, n)
+		e.PID = by
+		return e
 	}
 	signalled := release(9, "a", 9, 143)
 	signalled.Signal = "TERM"
@@ -76,6 +78,9 @@ func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 		"released":                   {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 0)}, "a success 0s+5s by 0"},
 		"failed":                     {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 3)}, "a failure 0s+5s by 0"},
 		"ended by a newcomer":        {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), replaced(9, runlog.Takeover, "a", 9)}, "a ended 0s+9s by 20"},
+		"ended after a while":        {[]runlog.Event{acquire(0, "a"), expire(3, "a", 20), replaced(9, runlog.Takeover, "a", 3)}, "a ended 0s+9s by 20"},
+		"expired at a clock's step":  {[]runlog.Event{acquire(0, "a"), replaced(3603, runlog.Expire, "a", 3), replaced(3609, runlog.Takeover, "a", 3)}, "a ended 0s+9s by 20"},
+		"stopped after a while":      {[]runlog.Event{acquire(0, "a"), replaced(40, runlog.Stop, "a", 40), replaced(50, runlog.Clear, "a", 40)}, "a stopped 0s+50s by 20"},
 		"ended by its supervisor":    {[]runlog.Event{acquire(0, "a"), expire(8, "a", 10), signalled}, "a ended 0s+9s by 10"},
 		"expired and yet succeeded":  {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), release(9, "a", 9, 0)}, "a success 0s+9s by 0"},
 		"not ended by a newcomer":    {[]runlog.Event{acquire(0, "a"), expire(7, "a", 20), at(8, runlog.Event{Kind: runlog.Stuck, PID: 20, OwnerToken: "a"}), signalled}, "a failure 0s+9s by 0"},

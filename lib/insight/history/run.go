@@ -18,7 +18,7 @@ const (
 	Succeeded                // released, with status 0 or with none, as a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force: the run had passed ExpireAfter, or a newcomer replaced it (--replace)
-	Orphaned                 // its owner died without a release: a newcomer found that, or (By is 0) its job has the atom
+	Orphaned                 // its owner died without a release: a newcomer found that, or (By is 0) its lock is still there
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
@@ -50,9 +50,10 @@ type Run struct {
 	FromStart              bool                      // IfElapsed counts from Start
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // the owner's; an expire event sets ExpireAfter to the limit in force
 
-	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
-	stopped bool      // there is a stop event
-	lostAt  time.Time // when its owner reported that the lock was gone; zero: it did not
+	expired  bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
+	stopped  bool      // there is a stop event
+	agedFrom time.Time // when it began, by its age in the expire or stop event: the event of its end repeats that age
+	lostAt   time.Time // when its owner reported that the lock was gone; zero: it did not
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown, as no person can clear such an

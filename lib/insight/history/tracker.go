@@ -43,7 +43,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {
-			if r.expired = true; e.ExpireAfter.Value > 0 { // a newcomer with --replace logs 0
+			r.expired, r.agedFrom = true, e.Time.Add(-e.Age.Value)
+			if e.ExpireAfter.Value > 0 { // a newcomer with --replace logs 0
 				r.ExpireAfter = e.ExpireAfter
 			}
 		}
@@ -53,7 +54,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {
-			r.stopped = true
+			r.stopped, r.agedFrom = true, e.Time.Add(-e.Age.Value)
 		}
 	case runlog.Release:
 		t.end(a, e, e.Token, e.Duration, released(e))
@@ -150,6 +151,9 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	r.Held = max(0, e.Time.Sub(r.Start))
 	if held.Set {
 		r.Held = held.Value
+	}
+	if e.Kind != runlog.Release && !r.agedFrom.IsZero() {
+		r.Held = max(r.Held, e.Time.Sub(r.agedFrom))
 	}
 	switch {
 	case how == Cleared && r.stopped:

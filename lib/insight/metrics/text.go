@@ -152,7 +152,7 @@ var gauges = [...]gauge{
 		usual, known := usualInterval(f.starts.Durations)
 		return usual.Seconds(), known
 	}},
-	{failures, "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
+	{failures, "Runs since the last success that failed, were ended by force, or came to no end; a dead owner's once the next start finds it.", false, func(f *figures) (float64, bool) {
 		return float64(f.failed), true
 	}},
 	{denials, "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
@@ -179,7 +179,7 @@ func truth(is bool) float64 {
 
 // counters also writes outcomes that never occurred, as a series that begins with 1 shows no increase.
 func (w *writer) counters(atoms []*figures) {
-	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
+	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died, once the next start finds that, or whose command was not there.")
 	for _, f := range atoms {
 		for i, o := range outcomes {
 			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.label+`"`, float64(f.outcomes[i]))

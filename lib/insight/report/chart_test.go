@@ -99,7 +99,7 @@ func TestTheSVGTimelineIsWellFormedWithoutLinksOrScripts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"mirror &lt;a&amp;b&gt;", "prefers-color-scheme:dark", "ended by force by 4711", `role="graphics-document"`,
-		"status 23", "found dead by 6001", " too soon", "running", "ExpireAfter 1h30m",
+		"status 23", "found dead by 6001", " too soon", ">too soon, paused<", "running", "ExpireAfter 1h30m",
 	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("nothing says %q", want)
@@ -202,6 +202,7 @@ func TestTheTimelineIsLabelledAtRoundTimes(t *testing.T) {
 		{"Europe/Berlin", 10, 25, 24 * time.Hour, "06:00 12:00 18:00 Oct 26"},
 		{"Europe/Berlin", 3, 28, 30 * time.Hour, "06:00 12:00 18:00 Mar 29 06:00"},
 		{"Europe/Berlin", 3, 29, 3 * time.Hour, "03:00 04:00 05:00"},
+		{"America/Santiago", 9, 5, 30 * time.Hour, "06:00 12:00 18:00 01:00 06:00"},
 	} {
 		time.Local = must.Get(time.LoadLocation(c.zone))(t)
 		from := time.Date(2026, c.month, c.day, 1, 2, 3, 0, time.Local)

@@ -212,7 +212,7 @@ func (t ChartText) legend(g *glyphs) string {
 		{cell{g.overrun, terminal.Red}, "past ExpireAfter"}, {cell{g.ended, terminal.Alarm}, "ended by force"},
 		{cell{g.failed, terminal.Red}, "failed"}, {cell{g.unknown, terminal.Yellow}, "end unknown"},
 		{cell{g.window, terminal.Dim}, "IfElapsed"}, {cell{g.grace, terminal.Dim}, "ExpireAfter"},
-		{cell{g.busy, terminal.Yellow}, "denied: busy"}, {cell{g.tooSoon, terminal.Dim}, "too soon"},
+		{cell{g.busy, terminal.Yellow}, "denied: busy"}, {cell{g.tooSoon, terminal.Dim}, "too soon, paused"},
 		{cell{g.full, terminal.Magenta}, "full"}, {cell{g.stuck, terminal.Alarm}, "stuck"}, {cell{g.several, terminal.Yellow}, "several of these"},
 	} {
 		width := len(e.text) + 2

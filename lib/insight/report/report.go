@@ -16,7 +16,7 @@ import (
 // Report is what the runlogs of one directory have of a period.
 type Report struct {
 	user     string     // whose runlogs they are; "": the report is of one user only
-	from, to time.Time  // from: the first event in the period or, without events, its beginning
+	from, to time.Time  // from: Options.Since or, if that is later, the first event recorded
 	atoms    []*summary // with at least one event or run in the period; those that need a person come first
 	lines    int        // events of these atoms in the period
 	Damaged  int        // lines that could not be read, also outside the period
@@ -27,7 +27,7 @@ type summary struct {
 
 	Runs     int                   // those that ended in the period or have not ended
 	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
-	Held     time.Duration         // for how much of the period the atom was held
+	Held     time.Duration         // for how much of the period at least one run held the atom
 	Runtime  history.Durations     // of the runs that completed
 	Interval history.Gaps          // from one start to the next
 	Asked    history.Gaps          // from one request to the next, granted or not
@@ -47,6 +47,7 @@ type summary struct {
 
 	Advice []advice
 
+	spans          []span    // of the runs
 	fromStart      bool      // IfElapsed counts from the start
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
@@ -101,15 +102,14 @@ type builder struct {
 }
 
 func (b *builder) event(e *runlog.Event) {
-	inside := !e.Time.Before(b.options.Since)
-	if inside && !b.begun && !e.Time.After(b.options.Now) {
+	if !b.begun && !e.Time.After(b.options.Now) {
 		b.begun = true
 		if e.Time.After(b.report.from) {
 			b.report.from = e.Time
 		}
 	}
 	source := b.tracker.Add(e)
-	if !inside || source == nil {
+	if e.Time.Before(b.options.Since) || source == nil {
 		return
 	}
 	b.report.lines++
@@ -175,7 +175,7 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	if a.Outcomes[r.Outcome]++; r.Outcome != history.NotRun {
 		a.Runs++
 	}
-	a.Held += b.within(r)
+	a.spans = append(a.spans, b.within(r))
 	switch r.Outcome {
 	case history.Succeeded:
 		a.FailedInARow = 0
@@ -193,12 +193,25 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	}
 }
 
-func (b *builder) within(r *history.Run) time.Duration {
+type span struct{ from, until time.Duration } // since the beginning of the period
+
+func (b *builder) within(r *history.Run) span {
 	end := r.End
 	if r.Outcome == history.Running {
 		end = b.report.to
 	}
-	return max(0, min(r.Held, end.Sub(b.report.from)))
+	until := end.Sub(b.report.from)
+	return span{max(0, until-r.Held), until}
+}
+
+func lengthOfUnion(spans []span) (sum time.Duration) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	last := time.Duration(0)
+	for _, s := range spans {
+		sum += max(0, s.until-max(last, s.from))
+		last = max(last, s.until)
+	}
+	return sum
 }
 
 func (a *summary) ended(r *history.Run) {
@@ -209,6 +222,7 @@ func (a *summary) ended(r *history.Run) {
 func (b *builder) finish() {
 	for _, source := range b.tracker.Atoms() {
 		if a := b.atoms[source]; a != nil {
+			a.Held = lengthOfUnion(a.spans)
 			a.advise()
 			b.report.atoms = append(b.report.atoms, a)
 		}

@@ -212,8 +212,22 @@ func TestAReportCountsOnlyWhatFallsIntoItsPeriod(t *testing.T) {
 	if a.Runs != 2 || a.Outcomes[history.Succeeded] != 1 || a.Outcomes[history.Running] != 1 || a.Denials.Busy != 2 {
 		t.Errorf("%d runs, %v, %d busy", a.Runs, a.Outcomes, a.Denials.Busy)
 	}
-	if !r.from.Equal(story.Midnight.Add(190*time.Minute)) || a.Held != 110*time.Minute {
+	if !r.from.Equal(story.Midnight.Add(3*time.Hour)) || a.Held != 2*time.Hour {
 		t.Errorf("from %v, held %v", r.from, a.Held)
+	}
+	if r := build(t, s, -time.Hour, 6*time.Hour); !r.from.Equal(story.Midnight) || r.atoms[0].Held != 4*time.Hour {
+		t.Errorf("before all that is recorded: from %v, held %v", r.from, r.atoms[0].Held)
+	}
+}
+
+func TestTimeThatSeveralRunsShareIsHeldOnce(t *testing.T) {
+	a := job(t, 0, limit.Never, func(j *story.Job) {
+		for begin, end := range map[time.Duration]time.Duration{0: 4, 1: 2, 3: 5, 6: 7} {
+			j.Run(begin*time.Hour, (end-begin)*time.Hour, 0)
+		}
+	})
+	if a.Held != 6*time.Hour || a.Runs != 4 {
+		t.Errorf("%d runs held it for %v", a.Runs, a.Held)
 	}
 }
 

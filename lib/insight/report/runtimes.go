@@ -51,7 +51,7 @@ func (g *graph) fit() (found bool) {
 			least, most, found = min(least, b.Least), max(most, b.Most), true
 		}
 		for _, d := range [...]time.Duration{b.ExpireAfter.Value, b.IfElapsed.Value} {
-			if shown(d) {
+			if hasLogarithm(d) {
 				least, most = min(least, d), max(most, d)
 			}
 		}
@@ -65,8 +65,7 @@ func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
 
-// shown reports whether a logarithmic scale can show the limit.
-func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
+func hasLogarithm(d time.Duration) bool { return d > 0 && d != limit.Never }
 
 func logarithm(d time.Duration) float64 {
 	return math.Log10(max(d, time.Millisecond).Seconds())
@@ -123,7 +122,7 @@ func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	for _, b := range g.lane.Bars {
 		d := of(b)
 		switch {
-		case !shown(d):
+		case !hasLogarithm(d):
 		case d != last:
 			fmt.Fprintf(&path, "M%v %vH%v", g.x(b.Start), g.y(d), max(g.x(b.Start)+2, g.x(b.Until)))
 		default:

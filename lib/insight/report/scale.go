@@ -1,6 +1,10 @@
 package report
 
-import "time"
+import (
+	"time"
+
+	"adlock/lib/limit"
+)
 
 type mark struct {
 	at    time.Time
@@ -16,12 +20,12 @@ var steps = [...]time.Duration{
 
 const day = 24 * time.Hour
 
-// scale returns marks at full units of local time, no more than limit.
-func (c *Chart) scale(limit int) []mark {
+// scale returns marks at full units of local time, no more than most.
+func (c *Chart) scale(most int) []mark {
 	period := c.to.Sub(c.from)
 	step := steps[len(steps)-1]
 	for _, s := range steps {
-		if period/s < time.Duration(max(1, limit)) {
+		if period/s < time.Duration(max(1, most)) {
 			step = s
 			break
 		}
@@ -32,8 +36,8 @@ func (c *Chart) scale(limit int) []mark {
 	unit := min(step, day)
 	var marks []mark
 	last := from.Add(-1)
-	for wall = wall.Add(unit - 1).Truncate(unit); len(marks) < limit; wall = wall.Add(step) {
-		at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, from.Location())
+	for wall = wall.Add(unit - 1).Truncate(unit); len(marks) < most; wall = wall.Add(step) {
+		at := limit.Local(wall, from.Location())
 		if at.After(c.to) {
 			break
 		}

@@ -317,7 +317,7 @@ var legend = [...]entry{
 	{shape(`<rect %s y="-10" width="16" height="13"/>`, window), "IfElapsed", 84},
 	{shape(`<rect %s y="-5" width="16" height="3"/><line %s x1="16" x2="16" y1="-8" y2="1"/>`, grace, expiry), "ExpireAfter", 104},
 	{shape(`<rect %s x="7" y="-9" width="2" height="10"/>`, busy), "denied: busy", 104},
-	{shape(`<circle %s cx="8" cy="-4" r="2.5"/>`, soon), "too soon", 78},
+	{shape(`<circle %s cx="8" cy="-4" r="2.5"/>`, soon), "too soon, paused", 130},
 	{shape(`<path %s d="M8 -9l4 4l-4 4l-4 -4z"/>`, full), "full", 46},
 	{shape(`<rect %s x="6" y="-9" width="5" height="10"/>`, wrong), "stuck", 52},
 }
