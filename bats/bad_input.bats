@@ -117,7 +117,7 @@ helper() {
 	done
 }
 
-@test "a get fails if HOME and ADLOCK_DIR are not set" {
+@test "a get without ADLOCK_DIR fails if HOME is no absolute path" {
 	unprivileged
 	: >"$T/notes"
 	unset ADLOCK_DIR

@@ -22,7 +22,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "adlock_with locks the flock file; its traps may get locks" {
+@test "adlock_with locks the flock file; a trap may get a lock" {
 	job_notes $'1\n0\n7 acquired' <<-'E'
 		child() { unset ADLOCK_FLOCK; adlock_with c d -- true; note "$?"; }
 		trap child USR1

@@ -23,7 +23,8 @@ const childName = "adlock: all users"
 // parent is the pipe to the parent process; nil if this process is not the child.
 var parent *os.File
 
-// init keeps to the main thread, as the child is killed when the thread that started it ends (Pdeathsig).
+// init locks the main goroutine to the main thread: the kernel kills the child when the thread that started it ends
+// (Pdeathsig), and the main thread ends last.
 func init() { runtime.LockOSThread() }
 
 func childMain() {

@@ -171,7 +171,7 @@ type query struct {
 
 	json, csv              bool
 	explain, follow, watch bool
-	failed                 bool // only atoms in trouble
+	failed                 bool // --failed of status: only atoms whose last run failed or was ended by force, or that are in trouble
 	named                  bool // the atom is an argument: if it does not exist, that is an error
 	exitCode               bool // --exit-code of status
 

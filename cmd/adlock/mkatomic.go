@@ -74,7 +74,7 @@ func makeOfInput(file string, replace bool) error {
 	}()
 	select {
 	case sig := <-ended:
-		_ = pending.Cleanup() // a file that cannot be removed stays
+		_ = pending.Cleanup() // at worst the temporary file stays
 		sysfile.DieOf(sig.(unix.Signal))
 	case err = <-copied:
 	}
@@ -109,7 +109,7 @@ func makeOfOutput(file string, replace bool, command []string) (int, error) {
 		return 0, finish(pending, file, replace)
 	}
 	if pending != nil {
-		_ = pending.Cleanup() // a file that cannot be removed stays
+		_ = pending.Cleanup() // at worst the temporary file stays
 	}
 	if err != nil {
 		return 0, fault.Wrap(file, err)

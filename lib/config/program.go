@@ -153,7 +153,7 @@ func (p *Program) hint(verb string, err error) error {
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
 
-// LibraryOnly is the error for a verb of adlock.sh that a person has called.
+// LibraryOnly is the error for a verb of adlock.sh with arguments that adlock.sh does not pass.
 func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }

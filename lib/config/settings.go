@@ -260,7 +260,7 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir. It returns ""
+// Skipping returns the warning of policy.Limits.Skipping, at the pace of requests in the runlog of dir. It returns ""
 // if there is no warning, or the runlog cannot be read.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))

@@ -147,7 +147,7 @@ func (m *Machine) settings() (all []Finding) {
 	return all
 }
 
-// Fit reports whether nothing failed.
+// Fit reports whether no finding has the grade Fail.
 func Fit(all []Finding) bool {
 	return !slices.ContainsFunc(all, func(f Finding) bool { return f.Grade == Fail })
 }

@@ -44,7 +44,7 @@ func Open(name string, shared, create bool) (*File, error) {
 		return nil, cannotMake(name, unix.Access(path.Dir(name), unix.W_OK|unix.X_OK))
 	case err == unix.ENOENT:
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
-			if err = f.open(unix.O_RDONLY); err == unix.ENOENT { // else another run was faster
+			if err = f.open(unix.O_RDONLY); err == unix.ENOENT { // if it opens, another run has created the file
 				return nil, fault.New(fault.CannotCreate, name, "is a symbolic link to no file")
 			}
 		}

@@ -108,7 +108,8 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes an answer, not by os.Stdout: if the reader is gone, SIGPIPE would end this process and leave the lock.
+// say writes an answer without os.Stdout, with which SIGPIPE would end this process if the reader is gone, and leave the
+// lock.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))

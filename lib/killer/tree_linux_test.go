@@ -143,7 +143,7 @@ func TestTheProcessTableHasEachLivingRootExactlyOnce(t *testing.T) {
 	}
 }
 
-func TestTheSupervisorsGraceBeginsOnceItIsAlone(t *testing.T) {
+func TestTheKeepersGraceBeginsOnceItIsAlone(t *testing.T) {
 	h := newTree(-1)
 	if h.alone() || h.graced() {
 		t.Error("a keeper that is not alone has its grace, or had it")

@@ -25,7 +25,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		switch f := &found[i]; {
-		case isTrial(f.Name): // what adlock doctor left: on FTP its last generation, on etcd the place of a killed one
+		case isTrial(f.Name): // left by adlock doctor: on FTP its last generation, on etcd the place of a killed adlock doctor
 		case !f.Name.IsSlot():
 			entries = append(entries, l.entry(f))
 		case f.Held && f.Err == nil:

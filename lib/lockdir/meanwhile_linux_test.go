@@ -196,7 +196,7 @@ func TestAReaderMayHaveThePidOfADeadReader(t *testing.T) {
 }
 
 // A newcomer that takes the atom has a slot, and the released one is gone: one slot is taken.
-func TestAConcurrentlyReleasedSlotIsTakenOrDeniedAsFull(t *testing.T) {
+func TestANewcomerTakesAConcurrentlyReleasedSlotOrIsDeniedAsFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, slotted(one, motd.Operand, 1), locker.Acquired)

@@ -210,7 +210,7 @@ func (l *Locker) Clear(lock atom.File) error {
 	case err != nil:
 		return err
 	}
-	if err := process.Passing(); err != nil { // the owner may live
+	if err := process.Passing(); err != nil { // whether the owner lives is unknown
 		return fault.Wrap(path, err)
 	}
 	if alive := active.InUse(); alive != "" {

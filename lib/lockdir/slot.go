@@ -303,7 +303,8 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, and still is once guarded; otherwise errTaken, or ErrLost to retry.
+// reclaimSlot puts temp in the place of the n-th slot if the slot is free, also after it is guarded. It returns
+// errTaken if the slot is taken, and ErrLost if the slot has changed and the caller has to try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {

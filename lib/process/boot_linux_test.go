@@ -26,7 +26,7 @@ func recorded(id Identity) Identity {
 	return id
 }
 
-func TestOnlyADeathOnThisMachineIsCertainWithoutABootID(t *testing.T) {
+func TestNoRecordedProcessIsAliveWithoutABootID(t *testing.T) {
 	for claim, c := range map[string]struct {
 		boot, machine  string
 		change         func(*Identity)

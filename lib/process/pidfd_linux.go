@@ -71,7 +71,7 @@ func onPidfs(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && st.Type == unix.PID_FS_MAGIC && strconv.IntSize == 64
 }
 
-// inodeOfPidfd returns 0 for noPidfd, and if inodes do not identify processes (pidfs).
+// inodeOfPidfd returns the inode of a pidfd; 0 for noPidfd, or without pidfs, where inodes identify no processes.
 func inodeOfPidfd(fd int) uint64 {
 	var st unix.Stat_t
 	if !pidfs() || unix.Fstat(fd, &st) != nil {

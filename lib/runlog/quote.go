@@ -103,7 +103,8 @@ func unquote(q []byte) (out []byte, ok bool) {
 	return out, true
 }
 
-// unescapeUnit appends the \u escape at the beginning of q, both halves if it is a surrogate pair, to out.
+// unescapeUnit decodes the \u escape at the beginning of q (or two, for a surrogate pair). It appends the character,
+// or the escaped byte, to out, and returns the rest of q.
 func unescapeUnit(out, q []byte) (longer, rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestEnforceEndsTheWholeJob(t *testing.T) {
+func TestEnforceEndsEachProcessOfTheJob(t *testing.T) {
 	dir, s := t.TempDir(), enforced(t)
 	s.Pause, s.Args = 100*time.Millisecond, sh(dir, `trap '' INT TERM
 		setsid sleep 300 & echo $! >"$1/session"

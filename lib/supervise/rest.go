@@ -35,7 +35,7 @@ func isDeath(status int) bool {
 // which reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
-// isAlone reports whether certainly no process of the job is left: orphans of the job are children of this subreaper.
+// isAlone reports whether it is certain that the job has no process left: its orphans are this subreaper's children.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast first records the daemons of a whole job. Then a goroutine waits until no process of the job lives, or
@@ -78,7 +78,7 @@ func (r *run) anyLeft() (bool, error) {
 const mostRecorded = 64
 
 // recordRest records in the lock the daemons of a whole job. They have left the session in which the mark counts: if
-// this process died, a newcomer could not find them. If there are more than mostRecorded, recordRest records none.
+// this process died, a newcomer could not find them.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

@@ -74,7 +74,7 @@ func TestMkatomicReplacesALinksTargetKeepingOwnerAndPermissions(t *testing.T) {
 	}
 }
 
-func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
+func TestMkatomicNeedsReplaceToFollowADanglingLink(t *testing.T) {
 	s := newStage(t)
 	must(t, os.Symlink("target", s.in("link")))
 	s.put("new", "link").Refused(t, 75, "exists already")

@@ -213,7 +213,7 @@ func TestSlotsAreCountedAcrossHosts(t *testing.T) {
 	endsWith(t, waiting, 0, "ran\n")
 }
 
-func TestACrontabsLineKeepsItsSlotsAndCommandInAStore(t *testing.T) {
+func TestAGuardedLineRunsAndStoresADigestOfItsCommand(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	a := newHost(t, url(nodes...)).with("ADLOCK_PROGRAM=", "ADLOCK_OPERATOR=", "ADLOCK_OPERAND=", "ADLOCK_SHELL=/bin/bash")

@@ -48,7 +48,7 @@ func TestAUsersLockEndsNoOtherUsersProcess(t *testing.T) {
 }
 
 // A mistake, or a hole elsewhere, has put a user's pid into a lock of root's.
-func TestRootsLockEndsNoOtherUsersProcess(t *testing.T) {
+func TestAPidInRootsLockEndsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := open(t)
 	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
