@@ -263,6 +263,12 @@ func TestMetricsContinueTheCountersOfTheirFile(t *testing.T) {
 	p.write(t, story.Day())
 	last := filepath.Join(p.dir, "last.backup.dax.run._srv_data")
 	must(t, os.WriteFile(last, nil, 0o600))
+	away := p.dir + ".away"
+	fresh := filepath.Join(filepath.Dir(p.dir), "fresh.prom")
+	must(t, os.Rename(p.dir, away))
+	p.ok(t, "metrics", "--output", fresh)
+	p.ok(t, "metrics", "--output", fresh) // no directory exists yet, and the file has no atoms
+	must(t, os.Rename(away, p.dir))
 	p.ok(t, "metrics", "--output", file)
 	const ended = `adlock_runs_total{program="backup",host="dax",operator="run",operand="/srv/data",outcome="ended"}`
 	has(t, read(t, file), ended+" 1\n")
@@ -272,6 +278,13 @@ func TestMetricsContinueTheCountersOfTheirFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(p.dir, "program.dax.runlog")))
 	p.ok(t, "metrics", "--output", file)
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+	kept := read(t, file)
+	must(t, os.Rename(file, fresh))
+	must(t, os.Rename(p.dir, away))
+	if r := p.command("metrics", "--output", fresh).Run(t); r.Status != 69 || strings.Count(r.Err, "\n") != 1 || read(t, fresh) != kept {
+		t.Errorf("with the directory away: %+v\n%s", r, read(t, fresh))
+	}
+	must(t, os.Rename(away, p.dir))
 	c := p.command()
 	c.Args = []string{"timeout", "-s", "KILL", "60", "sh", "-c", `cd "$ADLOCK_DIR" && mkfifo - && "$0" metrics -o - && "$0" metrics -o /dev/stdout | cat`, p.program}
 	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")

@@ -25,16 +25,21 @@ const (
 // labels returns an atom's labels in UTF-8, as Prometheus requires, without characters that could move a cursor.
 // With a user, it adds the user's label and shortens long words (atom.Canonify).
 func labels(user string, a atom.Atom) string {
-	before := ""
 	if user != "" {
-		before = userLabel(user) + ","
 		for _, part := range []*string{&a.Program, &a.Host, &a.Operator, &a.Operand} {
 			if len(*part) > longestOfUser {
 				*part = atom.Canonify(*part)
 			}
 		}
 	}
-	return before + "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
+	return userPart(user) + "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
+}
+
+func userPart(name string) string {
+	if name == "" {
+		return ""
+	}
+	return userLabel(name) + ","
 }
 
 func userLabel(name string) string { return "user=" + quote(name) }
