@@ -26,7 +26,7 @@ var logVerb = verb{
 	options: func(q *query) []config.Option {
 		q.lines = allLines
 		return []config.Option{
-			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
+			q.sinceOption("all that is recorded"), q.untilOption("the last event"), q.atomOption(), q.allUsersOption(),
 			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: q.setKinds},
 			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: config.Number(&q.lines, 0, 1<<30)},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},

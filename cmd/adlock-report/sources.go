@@ -196,8 +196,8 @@ func (q *query) sinceOption(otherwise string) config.Option {
 	}
 }
 
-func (q *query) untilOption() config.Option {
-	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "the last moment, in the forms of --since", Set: q.moment(&q.until)}
+func (q *query) untilOption(otherwise string) config.Option {
+	return config.Option{Name: "until", Arg: "WHEN", Default: otherwise, Help: "the last moment, in the forms of --since", Set: q.moment(&q.until)}
 }
 
 func (q *query) atomOption() config.Option {
