@@ -46,9 +46,8 @@ func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// quote doubles the value's own backslashes first. Otherwise ESC and a literal \x1b would have the same label.
 func quote(value string) string {
-	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
+	return `"` + quoted.Replace(terminal.Escaped(value)) + `"`
 }
 
 // sorted leaves out retired and unrequested atoms, and all but one with equal labels, as Prometheus refuses duplicates.
