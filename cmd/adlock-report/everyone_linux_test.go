@@ -48,7 +48,7 @@ $a run --name own -- true
 $a status --all-users && $a log --all-users --event release && $a report --all-users --csv && $a metrics --all-users`)
 	r.Is(t, 0, "…", "")
 	has(t, r.Out, "ATOM                  HOST   USER ", "adlock run first      dax    one ", "adlock run second     dax    two ", "adlock run own        dax    root ",
-		"release   two: adlock run second: ", "release   one: adlock run elsewhere: ", "\ntwo,adlock,dax,run,second,1,",
+		"release   two: adlock run second: ", "release   one: adlock run elsewhere on other: ", "\ntwo,adlock,dax,run,second,1,",
 		`adlock_runs_total{user="two",program="adlock",host="dax",operator="run",operand="second",outcome="failure"} 1`,
 		`adlock_user_read{user="mallory"} 1`, `adlock_user_omitted_atoms{user="one"} 0`)
 }

@@ -180,6 +180,10 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	if lines := strings.Count(p.ok(t, "log", "--json"), "\n"); lines != strings.Count(all, "\n") {
 		t.Errorf("%d lines of JSON, %d of text", lines, strings.Count(all, "\n"))
 	}
+	p.ok(t, "run", "--host", "web", "--name", "x", "--", "true")
+	has(t, p.ok(t, "log"), "takeover  backup run /srv/data on dax: pid 4711, ", "acquire   adlock run x on web: pid ")
+	has(t, p.ok(t, "log", "--atom", "run x"), "acquire   adlock run x: pid ")
+	must(t, os.Remove(filepath.Join(p.dir, "program.web.runlog")))
 	must(t, os.Mkdir(filepath.Join(p.dir, "program.other.runlog"), 0o700)) // it hides no other host's events
 	p.command("log").Run(t).Is(t, 71, all, "…program.other.runlog: …")
 	p.command("log", "-n", "1").Run(t).Is(t, 71, all[strings.LastIndexByte(all[:len(all)-1], '\n')+1:], "…program.other.runlog: …")
