@@ -106,8 +106,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	return errors.Join(put(q.output, m.Text()), failed)
 }
 
-// errAway returns an error if this user's lock directory is missing, but the previous file has figures of atoms: the
-// directory may be on a file system that is not mounted now, and without its atoms counters would fall.
+// errAway returns an error if the lock directory is missing (unmounted?) and the previous file has figures from there.
 func errAway(o metrics.Options) error {
 	if store() != "" || metrics.Kept(o).IsEmpty() {
 		return nil

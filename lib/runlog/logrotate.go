@@ -38,7 +38,6 @@ func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n
 
 // openRotated opens the rotated files that are not among newer, and returns the oldest first. It stops at two missing
 // numbers above 1, or with an error at an unreadable file. While logrotate compresses a file, the plain one is opened.
-// While logrotate renames, the oldest first, one number is missing, and a file that was opened may be found once more.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
 	missing := 0
 	for n := 1; n <= mostRotated; n++ {
@@ -54,7 +53,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread e
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
-			if missing++; missing > 1 {
+			if missing++; missing > 1 { // one is while logrotate renames, the oldest file first
 				n = mostRotated
 			}
 		case err != nil:

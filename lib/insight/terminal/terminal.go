@@ -82,8 +82,7 @@ func (p Paint) Text(style Style, text string) string {
 // Clean makes foreign text safe to show: it replaces each character that does not print by '?'.
 func Clean(text string) string { return fault.Plain(text) }
 
-// Escaped replaces each byte of a character that does not print by \xNN, and doubles backslashes, so that no two texts
-// become the same.
+// Escaped replaces bytes of characters that do not print by \xNN, and doubles backslashes: texts stay distinct.
 func Escaped(text string) string {
 	var b strings.Builder
 	for rest := strings.ReplaceAll(text, `\`, `\\`); rest != ""; {
