@@ -122,7 +122,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	own := ownAccount(seeChosen)
 	var failed failures
 	collect := func(u otherUser, a answer[T]) {
-		if a.user = u.Name; a.there {
+		if a.user = u.Name; a.there || q.remembers != nil && q.remembers(u.Name) {
 			all = append(all, a)
 		}
 		for _, err := range a.troubles {

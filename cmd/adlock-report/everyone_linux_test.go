@@ -48,7 +48,7 @@ $a run --name own -- true
 $a status --all-users && $a log --all-users --event release && $a report --all-users --csv && $a metrics --all-users`)
 	r.Is(t, 0, "…", "")
 	has(t, r.Out, "ATOM                  HOST   USER ", "adlock run first      dax    one ", "adlock run second     dax    two ", "adlock run own        dax    root ",
-		"release   two: adlock run second: ", "release   one: adlock run elsewhere: ", "\ntwo,adlock,dax,run,second,1,",
+		"release   two: adlock run second: ", "release   one: adlock run elsewhere on other: ", "\ntwo,adlock,dax,run,second,1,",
 		`adlock_runs_total{user="two",program="adlock",host="dax",operator="run",operand="second",outcome="failure"} 1`,
 		`adlock_user_read{user="mallory"} 1`, `adlock_user_omitted_atoms{user="one"} 0`)
 }
@@ -362,10 +362,12 @@ func TestMetricsAreWrittenDespiteUnreadableUserDirectories(t *testing.T) {
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a run --name own -- true; mkdir -m 0 /var/lib/adlock-3900009; chown 3900009 /var/lib/adlock-3900009; grep -v ^root: /etc/passwd >/mnt/users; echo ::3900009:65534::/:/bin/sh >>/mnt/users; cat /mnt/users >/etc/passwd; unset USER
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom; chmod 0 /mnt/one/.local/state/adlock
-$a metrics --all-users --output /mnt/adlock.prom && sed -n 's/^adlock_user_read{user="one"} 0/then &/p; s/^adlock_denials_total{user="one",.*operand="first"/then &/p' /mnt/adlock.prom`)
-	r.Is(t, 0, "…", "")
+again() { $a metrics --all-users --output /mnt/adlock.prom; sed -n 's/^adlock_user_read{user="[o0].*"} 0/'$1' &/p; s/^adlock_denials_total{user="[o0].*",.*operand="[fo].*"/'$1' &/p' /mnt/adlock.prom; }
+again then; mv /mnt/one /mnt/away; again without; mv /var/lib/adlock /mnt/own; again root`)
+	r.Is(t, 0, "…", "…adlock: /var/lib/adlock: …\n")
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`,
-		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`)
+		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`,
+		`without adlock_user_read{user="one"} 0`, `without adlock_denials_total{user="one",`, `root adlock_user_read{user="0"} 0`, `root adlock_denials_total{user="0",`)
 }
 
 func TestAtomsOnlyInTheRunlogAreOmittedIfTheTimeIsUp(t *testing.T) {

@@ -26,7 +26,7 @@ var logVerb = verb{
 	options: func(q *query) []config.Option {
 		q.lines = allLines
 		return []config.Option{
-			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
+			q.sinceOption("all that is recorded"), q.untilOption("the last event"), q.atomOption(), q.allUsersOption(),
 			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: q.setKinds},
 			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: config.Number(&q.lines, 0, 1<<30)},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
@@ -57,6 +57,7 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // if they cannot be read, only the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
+	l.hosts = l.haveHosts(events)
 	var failed error
 	if q.lines < allLines {
 		var last []runlog.Event
@@ -92,6 +93,7 @@ func (q *query) showLogOfAll(l *logView) error {
 		var lines []logged
 		l := *l
 		l.user, l.atom = a.user, a.chosen
+		l.hosts = l.haveHosts(a.events)
 		damaged, err := history.Each(a.events, func(e *runlog.Event) {
 			if l.wants(e) {
 				lines = append(lines, logged{e.Time, l.line(e)})
@@ -186,6 +188,7 @@ type logView struct {
 	user  string // whose events they are; "": those of only one user are shown
 	kinds []runlog.Kind
 	json  bool
+	hosts bool // the events are of several hosts
 	paint terminal.Paint
 }
 
@@ -233,6 +236,20 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom.text == "" || l.atom.has(e.Atom()))
 }
 
+func (l *logView) haveHosts(events iter.Seq2[runlog.Event, error]) bool {
+	host := ""
+	for e, err := range events {
+		if err != nil || !l.wants(&e) {
+			continue
+		}
+		if host != "" && e.Host != host {
+			return true
+		}
+		host = e.Host
+	}
+	return false
+}
+
 var kindStyles = map[runlog.Kind]terminal.Style{
 	runlog.Acquire: terminal.Green,
 	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
@@ -252,6 +269,9 @@ func (l *logView) line(e *runlog.Event) string {
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
 		text = "all jobs of this host"
+	}
+	if l.hosts {
+		text += " on " + e.Host
 	}
 	if l.user != "" {
 		text = l.user + ": " + text

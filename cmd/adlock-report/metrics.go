@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func tellMetrics(q *query) error {
 		return q.tellMetricsOfAll(o)
 	}
 	past, err := q.recorded("metrics")
+	if err == nil {
+		err = errAway(o)
+	}
 	if err != nil {
 		return err
 	}
@@ -70,9 +74,15 @@ func tellMetrics(q *query) error {
 // tellMetricsOfAll writes the metrics of all users, and for each user whether all could be read. With
 // --output it prints no errors of other users: else any user could make cron send a mail to root each minute.
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
+	q.remembers = func(user string) bool { o := o; o.User = user; return !metrics.Kept(o).IsEmpty() }
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
 		o.User, o.Match = a.user, a.chosen.has
+		if a.seen == nil {
+			if err := errAway(o); err != nil {
+				return nil, err
+			}
+		}
 		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
 		if err == nil {
@@ -90,10 +100,25 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 			o.User = of.user
 			of.value = metrics.Kept(o)
 		}
-		of.value.Users[0].Read = len(of.troubles) == 0
+		of.value.Users[0].Read = of.there && len(of.troubles) == 0
 		m.Add(of.value)
 	}
 	return errors.Join(put(q.output, m.Text()), failed)
+}
+
+// errAway returns an error if the lock directory is missing (unmounted?) and the previous file has figures from there.
+func errAway(o metrics.Options) error {
+	if store() != "" || metrics.Kept(o).IsEmpty() {
+		return nil
+	}
+	dir, err := config.Dir()
+	if err == nil {
+		_, err = os.Stat(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Unavailable, dir, "is missing, and the file has figures from there (if it is gone for good, delete the file)")
+	}
+	return nil // inDirectory reports other errors
 }
 
 // put writes text to output ("": standard output). A file can be read by any collector, whatever the umask.

@@ -181,6 +181,8 @@ type query struct {
 
 	lines int // how many lines of the log are shown at most
 
+	remembers func(user string) bool // users who are shown even without a lock directory; nil: none
+
 	all      bool          // --all: all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given
 
@@ -194,8 +196,8 @@ func (q *query) sinceOption(otherwise string) config.Option {
 	}
 }
 
-func (q *query) untilOption() config.Option {
-	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "the last moment, in the forms of --since", Set: q.moment(&q.until)}
+func (q *query) untilOption(otherwise string) config.Option {
+	return config.Option{Name: "until", Arg: "WHEN", Default: otherwise, Help: "the last moment, in the forms of --since", Set: q.moment(&q.until)}
 }
 
 func (q *query) atomOption() config.Option {

@@ -15,7 +15,7 @@ var timelineVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			q.sinceOption("1d, or when the runlog begins"),
-			q.untilOption(),
+			q.untilOption("now"),
 			q.atomOption(),
 			{Name: "svg", Arg: "FILE", Help: "write an SVG picture instead (-: to standard output)", Set: config.Text(&q.svg)},
 		}

@@ -180,6 +180,10 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	if lines := strings.Count(p.ok(t, "log", "--json"), "\n"); lines != strings.Count(all, "\n") {
 		t.Errorf("%d lines of JSON, %d of text", lines, strings.Count(all, "\n"))
 	}
+	p.ok(t, "run", "--host", "web", "--name", "x", "--", "true")
+	has(t, p.ok(t, "log"), "takeover  backup run /srv/data on dax: pid 4711, ", "acquire   adlock run x on web: pid ")
+	has(t, p.ok(t, "log", "--atom", "run x"), "acquire   adlock run x: pid ")
+	must(t, os.Remove(filepath.Join(p.dir, "program.web.runlog")))
 	must(t, os.Mkdir(filepath.Join(p.dir, "program.other.runlog"), 0o700)) // it hides no other host's events
 	p.command("log").Run(t).Is(t, 71, all, "…program.other.runlog: …")
 	p.command("log", "-n", "1").Run(t).Is(t, 71, all[strings.LastIndexByte(all[:len(all)-1], '\n')+1:], "…program.other.runlog: …")
@@ -263,6 +267,12 @@ func TestMetricsContinueTheCountersOfTheirFile(t *testing.T) {
 	p.write(t, story.Day())
 	last := filepath.Join(p.dir, "last.backup.dax.run._srv_data")
 	must(t, os.WriteFile(last, nil, 0o600))
+	away := p.dir + ".away"
+	fresh := filepath.Join(filepath.Dir(p.dir), "fresh.prom")
+	must(t, os.Rename(p.dir, away))
+	p.ok(t, "metrics", "--output", fresh)
+	p.ok(t, "metrics", "--output", fresh) // no directory exists yet, and the file has no atoms
+	must(t, os.Rename(away, p.dir))
 	p.ok(t, "metrics", "--output", file)
 	const ended = `adlock_runs_total{program="backup",host="dax",operator="run",operand="/srv/data",outcome="ended"}`
 	has(t, read(t, file), ended+" 1\n")
@@ -272,6 +282,13 @@ func TestMetricsContinueTheCountersOfTheirFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(p.dir, "program.dax.runlog")))
 	p.ok(t, "metrics", "--output", file)
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+	kept := read(t, file)
+	must(t, os.Rename(file, fresh))
+	must(t, os.Rename(p.dir, away))
+	if r := p.command("metrics", "--output", fresh).Run(t); r.Status != 69 || strings.Count(r.Err, "\n") != 1 || read(t, fresh) != kept {
+		t.Errorf("with the directory away: %+v\n%s", r, read(t, fresh))
+	}
+	must(t, os.Rename(away, p.dir))
 	c := p.command()
 	c.Args = []string{"timeout", "-s", "KILL", "60", "sh", "-c", `cd "$ADLOCK_DIR" && mkfifo - && "$0" metrics -o - && "$0" metrics -o /dev/stdout | cat`, p.program}
 	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")

@@ -252,7 +252,6 @@ func TestALeavingAgentAnswersALateQuestion(t *testing.T) {
 	}
 	a.ask(1, "x")
 	a.want("1 1 " + me + " x\n")
-	a.leaves()
 }
 
 // At first the agent waits for a question in a system call that the runtime does not know of. If

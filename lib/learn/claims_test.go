@@ -46,6 +46,8 @@ func TestTheLearnedExpireAfterIsExplainedStepByStep(t *testing.T) {
 		{State{Runs: 1000, mean: of(time.Hour), now: of(time.Hour), inARow: 9}, 0,
 			"1000 successful runs: typically 1h, give or take x1.35: 1h x 1.35^4 = 3h19m12s, doubled 8 times as runs were ended by force, but no more than a week: 1w"},
 		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
+		{State{Runs: 1000, mean: of(36 * time.Hour), deviation: 1, now: of(72 * time.Hour)}, 0,
+			"1000 successful runs: typically 1d12h, give or take x2.72: 1d12h x 2.72^4, but no more than a week: 1w"},
 		{with(func(s *State) { s.deviation = 1 }), 0,
 			"1000 successful runs: typically 10m, give or take x2.72: 10m x 2.72^4 = 9h5m59s, but no more than 4 times the longest run: 48m, while so few are known 2h"},
 		{with(func(s *State) { s.deviation, s.before = 0.5, of(time.Hour) }), 0,

@@ -8,6 +8,8 @@ import (
 	"adlock/lib/limit"
 )
 
+const noMore = ", but no more than a week" // Ceiling
+
 // ExplainExpireAfter describes, on one line, how ExpireAfter(ifElapsed) was computed.
 func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
 	if s.Runs < Enough {
@@ -27,9 +29,14 @@ func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
 }
 
 func (s State) explainEstimate() string {
-	spread := math.Exp(s.spread())
+	spread, product := math.Exp(s.spread()), s.runtime(s.mean+width*s.spread())
 	text := s.runs() + ": typically " + short(s.Typical()) + ", give or take x" + decimal(spread) +
-		": " + short(s.Typical()) + " x " + decimal(spread) + "^4 = " + whole(s.runtime(s.mean+width*s.spread()))
+		": " + short(s.Typical()) + " x " + decimal(spread) + "^4"
+	if product == Ceiling {
+		text += noMore + ": " + whole(product)
+	} else {
+		text += " = " + whole(product)
+	}
 	if s.wide() == beyond*s.Longest() {
 		text += ", but no more than " + strconv.Itoa(beyond) + " times the longest run: " + whole(s.wide())
 	}
@@ -53,7 +60,7 @@ func (s State) explainDoublings(d, now time.Duration) string {
 	}
 	switch {
 	case now == Ceiling:
-		text += ", but no more than a week"
+		text += noMore
 	case now < doubled(d, times).Round(time.Second):
 		text += ", but no more than " + strconv.Itoa(reach) + " x " + short(max(leastTypical, s.Typical()))
 	}

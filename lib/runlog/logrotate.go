@@ -36,9 +36,10 @@ func cutRotated(name string) string {
 
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openRotated opens the rotated files that are not among newer, and returns the oldest first. It stops at a missing
-// number above 1, or with an error at an unreadable file. While logrotate compresses a file, the plain one is opened.
+// openRotated opens the rotated files that are not among newer, and returns the oldest first. It stops at two missing
+// numbers above 1, or with an error at an unreadable file. While logrotate compresses a file, the plain one is opened.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
+	missing := 0
 	for n := 1; n <= mostRotated; n++ {
 		name := dir + "/" + rotatedName(fileName(host), n)
 		var f *os.File
@@ -52,10 +53,12 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread e
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
-			n = mostRotated
+			if missing++; missing > 1 { // one is while logrotate renames, the oldest file first
+				n = mostRotated
+			}
 		case err != nil:
 			unread, n = err, mostRotated
-		case slices.ContainsFunc(newer, func(newer *os.File) bool { return areSame(newer, f) }): // renamed since
+		case slices.ContainsFunc(slices.Concat(newer, older), func(opened *os.File) bool { return areSame(opened, f) }): // renamed since
 			f.Close()
 		default:
 			older = append(older, f)

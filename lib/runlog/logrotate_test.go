@@ -33,7 +33,7 @@ func TestFilesOfLogrotateAreReadOldestFirst(t *testing.T) {
 	addText(t, currentOf(dir)+".2", goodLine+"c\n")
 	addText(t, currentOf(dir)+".2.gz", "half of it") // being written
 	addText(t, currentOf(dir)+".3.gz", zipped(t, goodLine+"d\n"))
-	addText(t, currentOf(dir)+".5.gz", zipped(t, goodLine+"e\n"))
+	addText(t, currentOf(dir)+".6.gz", zipped(t, goodLine+"e\n"))
 	same(t, operands(t, dir), "d", "c", "b", "a")
 	for _, path := range []string{currentOf(dir), olderOf(dir)} {
 		must.Do(t, os.Remove(path))
@@ -46,6 +46,17 @@ func TestFilesOfLogrotateAreReadOldestFirst(t *testing.T) {
 	same(t, operands(t, dir), "d", "c", "b")
 	must.Do(t, os.Mkdir(currentOf(dir)+".3", 0o700)) // it hides what is older, not what is newer
 	same(t, operands(t, dir), "unread", "c", "b")
+}
+
+func TestNoEventIsLostOrDoubledWhileLogrotateRenames(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, currentOf(dir), goodLine+"a\n")
+	addText(t, olderOf(dir), goodLine+"b\n")
+	addText(t, currentOf(dir)+".2", goodLine+"c\n")
+	addText(t, currentOf(dir)+".4", goodLine+"d\n") // .3 has just been renamed
+	same(t, operands(t, dir), "d", "c", "b", "a")
+	must.Do(t, os.Link(currentOf(dir)+".2", currentOf(dir)+".3")) // .2 is renamed as soon as it is open
+	same(t, operands(t, dir), "d", "c", "b", "a")
 }
 
 func TestADamagedCompressedFileIsReadUpToTheDamage(t *testing.T) {

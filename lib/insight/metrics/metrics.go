@@ -78,9 +78,11 @@ func None(o Options) *Metrics {
 // Kept returns the previous metrics of o.User, whose lock directory cannot be read now.
 func Kept(o Options) *Metrics {
 	m := &Metrics{Users: []User{{Name: o.User, until: o.since()}}}
+	first := userPart(o.User) + "program="
+	prefix := denied + "{" + first
 	for key := range o.Before {
-		if rest, is := strings.CutPrefix(key, denied+"{"+userLabel(o.User)+","); is {
-			m.atoms = append(m.atoms, figuresOf(o.Before, userLabel(o.User)+","+strings.TrimSuffix(rest, "}")))
+		if rest, is := strings.CutPrefix(key, prefix); is {
+			m.atoms = append(m.atoms, figuresOf(o.Before, first+strings.TrimSuffix(rest, "}")))
 		}
 	}
 	sortFigures(m.atoms)

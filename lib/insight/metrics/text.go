@@ -25,25 +25,29 @@ const (
 // labels returns an atom's labels in UTF-8, as Prometheus requires, without characters that could move a cursor.
 // With a user, it adds the user's label and shortens long words (atom.Canonify).
 func labels(user string, a atom.Atom) string {
-	before := ""
 	if user != "" {
-		before = userLabel(user) + ","
 		for _, part := range []*string{&a.Program, &a.Host, &a.Operator, &a.Operand} {
 			if len(*part) > longestOfUser {
 				*part = atom.Canonify(*part)
 			}
 		}
 	}
-	return before + "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
+	return userPart(user) + "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
+}
+
+func userPart(name string) string {
+	if name == "" {
+		return ""
+	}
+	return userLabel(name) + ","
 }
 
 func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// quote doubles the value's own backslashes first. Otherwise ESC and a literal \x1b would have the same label.
 func quote(value string) string {
-	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
+	return `"` + quoted.Replace(terminal.Escaped(value)) + `"`
 }
 
 // sorted leaves out retired and unrequested atoms, and all but one with equal labels, as Prometheus refuses duplicates.

@@ -71,7 +71,7 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes RFC 4180 with LF, durations in seconds, and unprintable bytes as \xNN. If users is set, the user is the first column.
+// CSV writes RFC 4180 with LF, durations in seconds, and texts by harmless. If users is set, it begins with the user.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

@@ -234,7 +234,7 @@ func TestTimeThatSeveralRunsShareIsHeldOnce(t *testing.T) {
 func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 	s := &story.Story{}
 	for _, operand := range []string{
-		"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain",
+		"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain", `\x0a=1`,
 	} {
 		s.Job("=p -o "+operand, 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Empty})
 	}
@@ -253,7 +253,7 @@ func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 		operands = append(operands, row[3])
 	}
 	slices.Sort(operands)
-	want := []string{"'+1", "'-1", "'=1+1", "'@SUM(A1)", `\x09=1`, `\x0a=1`, `\x0d=1`, `\x1b[2J\xff`, `a,=b"c`, "plain"}
+	want := []string{"'+1", "'-1", "'=1+1", "'@SUM(A1)", `\\x0a=1`, `\x09=1`, `\x0a=1`, `\x0d=1`, `\x1b[2J\xff`, `a,=b"c`, "plain"}
 	if !slices.Equal(operands, want) {
 		t.Errorf("got %q\nwant %q", operands, want)
 	}

@@ -82,10 +82,10 @@ func (p Paint) Text(style Style, text string) string {
 // Clean makes foreign text safe to show: it replaces each character that does not print by '?'.
 func Clean(text string) string { return fault.Plain(text) }
 
-// Escaped replaces each byte of a character that does not print by \xNN. It does not escape a backslash.
+// Escaped replaces bytes of characters that do not print by \xNN, and doubles backslashes: texts stay distinct.
 func Escaped(text string) string {
 	var b strings.Builder
-	for rest := text; rest != ""; {
+	for rest := strings.ReplaceAll(text, `\`, `\\`); rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
 		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
 			b.WriteString(rest[:size])
