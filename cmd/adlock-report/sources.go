@@ -181,7 +181,7 @@ type query struct {
 
 	lines int // how many lines of the log are shown at most
 
-	remembers func(user string) bool // users who are shown even without a lock directory; nil: none
+	remembers func(user string) bool // reports whether to show a user who has no lock directory; nil: never
 
 	all      bool          // --all: all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given

@@ -323,7 +323,7 @@ func TestMetricsShowOnlyExistingAtomsThatMatch(t *testing.T) {
 	}
 }
 
-func TestEachErrorIsOneLineThatNamesTheOptionAsItWasTyped(t *testing.T) {
+func TestErrorsAreOneLineAndNameABadOptionAsItWasTyped(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",

@@ -29,7 +29,7 @@ const (
 	Fail      Kind = "fail"      // a run ended otherwise (perhaps by its own supervisor), or its command cannot be run
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
-	Lost      Kind = "lost"      // a release found that the lock was no longer its own
+	Lost      Kind = "lost"      // a lock was lost before its release: it was removed, another owner has it, or its lease ended
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its --notice, a learned limit or, without a limit, a learned notice
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer

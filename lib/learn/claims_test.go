@@ -276,7 +276,7 @@ func TestForcedEndsInARowAreCountedUpTo64(t *testing.T) {
 	}
 }
 
-func TestTooFrequentStartsStretchTheLearnedIfElapsed(t *testing.T) {
+func TestTooFrequentRequestsStretchTheLearnedIfElapsed(t *testing.T) {
 	hourly := State{Runs: 100, mean: of(time.Hour)}
 	for _, c := range []struct {
 		claim   string

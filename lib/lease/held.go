@@ -88,7 +88,7 @@ func (t *heldLease) acquired() locker.Outcome {
 }
 
 // begin lets the job begin; watch is how long a job must be idle before a learned limit ends it. If a third of the
-// lease is over, begin first renews it: if this process stood still, the lease may be nearly over, and the
+// lease is over, begin first renews it: if this process was stopped, the lease may be nearly over, and the
 // watchdog would end the owner at once. begin returns ErrGone if the place is lost or Locker.Context is done.
 func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {

@@ -144,12 +144,12 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ask puts one question to the store. If no answer came and this process stood still while it waited, ask
+// ask puts one question to the store. If no answer came and this process was stopped while it waited, ask
 // puts the question once more: the time for the answer may have passed although the store was not silent.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
 	began := process.Boottime()
 	err := l.try(within, question)
-	if stoodStill := process.Boottime()-began > l.question()+time.Second; stoodStill && fault.KindOf(err) == fault.Unavailable {
+	if wasStopped := process.Boottime()-began > l.question()+time.Second; wasStopped && fault.KindOf(err) == fault.Unavailable {
 		err = l.try(within, question)
 	}
 	return err

@@ -126,7 +126,7 @@ func isTransient(err error) bool {
 
 // Snapshot is an atom as seen at one moment.
 type Snapshot struct {
-	Now  time.Time // that moment: by the FTP server's clock, which also dates Last, or, on etcd, by this machine's
+	Now  time.Time // that moment: on FTP by the server's clock, which also dates Last; on etcd by this machine's
 	Last Last
 
 	Held   bool // another place is in the way; the fields below are of the first such place

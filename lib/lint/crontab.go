@@ -265,7 +265,7 @@ func (j *job) builtin(v *invocation) {
 
 func (j *job) assignment(v *invocation) {
 	word := wordOf(v.command)
-	if !cronline.IsAssignment(word) || strings.ContainsAny(word, " \t") { // the text of flock -c has blanks
+	if !cronline.IsAssignment(word) || strings.ContainsAny(word, " \t") { // a word with blanks is the command line of flock -c
 		return
 	}
 	j.add(j.Number, "an assignment as the command", v.program+" takes "+cronline.Shown(word)+" for the command: the job is never run", "write it before "+v.program)

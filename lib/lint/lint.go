@@ -59,7 +59,7 @@ type Checker struct {
 
 	locked map[string]taken // locks of the crontabs that were checked
 	used   map[string]taken // lock directories of the crontabs that were checked
-	twins  map[string]taken // jobs of the crontabs that were checked
+	twins  map[string]taken // jobs of the crontabs that were checked, by what they run where and when
 	listed map[string]map[string]bool
 }
 

@@ -734,7 +734,7 @@ var crontabsOfOthers = map[string]string{
 	"odd-anacrontab": `is no crontab: line 14: not understood as the day of month of a schedule: "cron.daily"`,
 }
 
-func TestAPathToAMissingAdlockIsFound(t *testing.T) {
+func TestALineThatCallsAMissingAdlockIsReported(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
 	finds(t, c, text)

@@ -170,7 +170,7 @@ func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && last.Damaged:
 		last.Memory, err = fresh, nil
-	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite found last damaged
+	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite has replaced a damaged last lock
 		last.Memory.Atom, last.Damaged = fresh.Atom, true
 	}
 	return last, err

@@ -201,7 +201,8 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Check the last lock now: the stamp for an ended owner would deny the atom.
+	// Check the last lock now: the stamp for an ended owner would deny the atom. For a dead owner's lock, secondLook checks
+	// it once more.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err

@@ -66,8 +66,8 @@ type Request struct {
 
 	Learned learn.State // set by Resolve
 
-	saidDamaged bool // DamagedLast has reported
-	saidFuture  bool // FutureStamp has logged
+	saidDamaged bool // the damaged last lock has been reported
+	saidFuture  bool // a last lock from the future has been logged
 
 	watched watched                  // what this newcomer saw of the job that it watched
 	calm    map[string]time.Duration // by token: the age of the owner before which FindOverdue does not check it again

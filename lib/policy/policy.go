@@ -310,7 +310,7 @@ func OnlyIdle(limits Limits, active Active) bool {
 	return source == Learned
 }
 
-// WatchFirst reports whether the newcomer must watch the job before ending it: in a store, the locksmith watches it.
+// WatchFirst reports whether the newcomer must watch the job before ending it. In a store the owner's locksmith does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
 // spared reports whether an expired owner in a store may go on, because no watch found its job idle.

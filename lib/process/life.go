@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Life is what can be known about a process from here and now.
+// Life says whether a process is alive, as far as this process can tell.
 type Life int
 
 // Unknown is the zero value: only a proven state is Alive or Dead.

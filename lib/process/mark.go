@@ -83,8 +83,8 @@ type mark struct {
 	ageless bool   // another time namespace: starts cannot be compared with since
 }
 
-// The process table is read again while one of its processes is in the middle of an execve: markedLooks times at
-// least, and for markedWithin at least. On a busy machine an execve may take seconds.
+// While a process in the table is in the middle of an execve, the table is read again. The search gives up after at
+// least markedLooks readings and the time markedWithin: on a busy machine an execve may take seconds.
 const (
 	markedLooks  = 10
 	markedWithin = 3 * time.Second

@@ -60,7 +60,7 @@ func (p *Pause) lines(l *Lines) {
 	l.Duration("paused_boottime", &p.boottime)
 }
 
-// ParsePause reads what Bytes wrote; content of another form, or without a pause, is an error.
+// ParsePause parses what Bytes returned; content of another form, or without a pause, is an error.
 func ParsePause(content []byte) (Pause, error) {
 	m, err := ParseMemory(content)
 	if err == nil && m.Pause == (Pause{}) {

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// refused returns why. It records a usage error of run in the runlog: otherwise a line of a crontab that is
+// refused returns the error why. It records a usage error of run in the runlog: otherwise a line of a crontab that is
 // refused each night would leave no trace. Nothing is recorded for a person at a terminal, for a dry run, or
 // if the atom or the lock directory is unknown.
 func refused(args []string, why error) error {

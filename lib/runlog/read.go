@@ -66,12 +66,12 @@ func hostOf(name string) (host string, ok bool) {
 var ErrCut = errors.New("begins before this")
 
 // Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
-// an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
-// ends Read; without a runlog it is fs.ErrNotExist. Lines that are written after Read has reached the end are not
-// yielded; a file that is rotated during Read is read once. Read takes no lock, so a slow reader delays no writer.
+// an event. If a rotated file cannot be read, Read first yields that error, and skips the file and all older ones. Any
+// other error ends Read; if there is no runlog, it is fs.ErrNotExist. Read does not yield lines that are written after it
+// has reached the end. It reads a file once that is rotated meanwhile. It takes no lock: a slow reader delays no writer.
 //
-// Read leaves out the lines that begin before the last most bytes of all files together. A rotated file other than .1
-// is left out whole if it does not fit into them.
+// Of all files together, Read yields only the lines within the newest bytes, as many as most says. It skips a whole
+// rotated file, except .1, that does not fit into them.
 func Read(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)

@@ -257,7 +257,7 @@ func TestFollowReadsATruncatedRunlogFromItsBeginning(t *testing.T) {
 	comes("c")
 }
 
-// A kind that is not in Kinds cannot be selected, and has no metric.
+// A kind that is not in Kinds cannot be selected.
 func TestKindsListsEveryDeclaredEventKind(t *testing.T) {
 	var declared []Kind
 	text := must.Get(os.ReadFile("event.go"))(t)

@@ -22,7 +22,7 @@ func (s *stage) put(text string, words ...string) helper.Result {
 	return c.Run(s)
 }
 
-func TestMkatomicMakesAMissingFile(t *testing.T) {
+func TestMkatomicMakesOnlyAMissingFileInADirectory(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
 	big := strings.Repeat("0123456789abcdef", 1<<20)

@@ -141,7 +141,7 @@ func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
 
-func TestAStalledFTPNewcomerKeepsOthersOut20sAtMost(t *testing.T) {
+func TestAnAtomIsFree20sAfterAStalledFTPNewcomerEnds(t *testing.T) {
 	stall := func(what string, n int, trouble func(p *relay.Teller)) {
 		t.Run(fmt.Sprint(what, " ", n), func(t *testing.T) {
 			t.Parallel()

@@ -30,7 +30,7 @@ type Options struct {
 	Locks  []Lock                             // of the atoms in the lock directory and the store
 	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
-	User   string                             // whose lock directory it is: a label of each series; "": no label
+	User   string                             // the user whose lock directory this is, as a label of each series; "": no label
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 

@@ -70,7 +70,7 @@ type Options struct {
 	Now   time.Time                          // the end of the period
 	Match func(atom.Atom) bool               // which atoms are included; nil: all
 	State func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
-	User  string                             // whose runlog it is, if there are several
+	User  string                             // the user whose runlog this is, if there are several
 }
 
 // Limit keeps the first most atoms, and returns how many it dropped.

@@ -56,7 +56,7 @@ type Store struct {
 	address string
 	cluster cluster
 
-	mu    sync.Mutex       // guards beats, and is held while the client is made
+	mu    sync.Mutex       // protects beats, and is held while the client is made
 	beats map[string]stood // the heartbeats that were read, by key
 }
 
@@ -158,7 +158,7 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	}
 	p.revision = answer.Header.Revision
 	if !answer.Succeeded {
-		p.revision = only(answer.Responses[len(look)]).GetCreateRevision()
+		p.revision = firstKey(answer.Responses[len(look)]).GetCreateRevision()
 	}
 	p.noted = p.revision
 	seen, front, err := s.sight(ctx, p.keys, answer.Responses, p.seat)
@@ -170,8 +170,8 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	return p, seen, nil
 }
 
-// only returns the one key in an answer; nil if there is none.
-func only(answer *responseOp) *mvccpb.KeyValue {
+// firstKey returns the first key in an answer; nil if there is none.
+func firstKey(answer *responseOp) *mvccpb.KeyValue {
 	if found := answer.GetResponseRange().Kvs; len(found) > 0 {
 		return found[0]
 	}
@@ -207,8 +207,8 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 // sight returns the snapshot that the answers to look show, and the place in front (nil: none). A place at
 // own, the newcomer's seat ("": it has none yet), is not in front.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
-	seen, err := lastLock(only(answers[0]))
-	place, beat := only(answers[1]), only(answers[2])
+	seen, err := lastLock(firstKey(answers[0]))
+	place, beat := firstKey(answers[1]), firstKey(answers[2])
 	if err != nil || place == nil || k.seatOf(place) == own {
 		return seen, nil, err
 	}
@@ -219,7 +219,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 		if err != nil {
 			return seen, f, err
 		}
-		beat = only(answer.Responses[0])
+		beat = firstKey(answer.Responses[0])
 	}
 	return seen, f, s.describe(&seen, f, k, beat)
 }

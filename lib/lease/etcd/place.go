@@ -76,7 +76,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 		p.noted = answer.Header.Revision
 		return nil
 	}
-	there := only(answer.Responses[0])
+	there := firstKey(answer.Responses[0])
 	if there == nil || there.CreateRevision != p.revision || string(there.Value) != text {
 		return lease.ErrGone
 	}
@@ -164,11 +164,11 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 	if err != nil {
 		return false, 0, err
 	}
-	if f.place = only(answer.Responses[0]); f.place == nil {
+	if f.place = firstKey(answer.Responses[0]); f.place == nil {
 		return false, 0, nil
 	}
 	seen := lease.Snapshot{Now: time.Now()}
-	err = p.store.describe(&seen, f, p.keys, only(answer.Responses[1]))
+	err = p.store.describe(&seen, f, p.keys, firstKey(answer.Responses[1]))
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
@@ -212,7 +212,7 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if asked := only(answer.Responses[0]); asked != nil {
+		if asked := firstKey(answer.Responses[0]); asked != nil {
 			return limit.Parse(string(asked.Value))
 		}
 		events, since := make(chan error, 2), answer.Header.Revision+1

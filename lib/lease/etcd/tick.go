@@ -21,7 +21,7 @@ func (k keys) tick(tick policy.Tick) string {
 
 func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {
 	answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.keys(name).tick(tick))}})
-	return err == nil && only(answer.Responses[0]) != nil, err
+	return err == nil && firstKey(answer.Responses[0]) != nil, err
 }
 
 // ClaimTick puts the key if there is none and the place is still held. It returns true also if the key has
@@ -43,7 +43,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	if claim.Succeeded {
 		return true, nil
 	}
-	found := only(claim.Responses[0]) // the new etcd lease has no key, and runs out
+	found := firstKey(claim.Responses[0]) // the new etcd lease has no key, and runs out
 	return found != nil && string(found.Value) == token, nil
 }
 

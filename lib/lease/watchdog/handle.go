@@ -48,7 +48,7 @@ func (w *Watchdog) Ready() error {
 		return w.has(err)
 	case <-time.After(startTimeout):
 	}
-	select { // if this process stood still, both may be ready
+	select { // if this process was stopped, both may be ready
 	case err := <-w.started:
 		return w.has(err)
 	default:

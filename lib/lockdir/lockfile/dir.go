@@ -34,7 +34,7 @@ type Dir struct {
 	visited *Visit // nil: not another user's directory
 }
 
-// Visit limits the reading of another user's directory, where that user chooses how many files there are.
+// Visit limits the reading of another user's directory, because that user chooses how many files there are.
 type Visit struct {
 	UID   int         // that user
 	Names []string    // the names that Files lists; the directory may have more

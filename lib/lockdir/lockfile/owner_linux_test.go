@@ -192,7 +192,7 @@ func loaded(t *testing.T, text func(inode uint64) string, age time.Duration, sha
 	}, unix.SYS_FSTATFS)
 }
 
-func TestALockShowsIfAnotherBootMachineOrBackupMadeIt(t *testing.T) {
+func TestALockOfAnotherBootOrMachineOrABackupIsRecognized(t *testing.T) {
 	need.MachineID(t)
 	here, node := process.Here(), must.Get(sysfile.NodeName())(t)
 	for _, c := range []struct {
