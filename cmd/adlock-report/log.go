@@ -43,7 +43,8 @@ func showLog(q *query) error {
 	if !until.IsZero() && !since.Before(until) {
 		return errNoPeriod
 	}
-	l := logView{since: since, until: until, kinds: q.kinds, json: q.json, paint: terminal.Colours(os.Stdout)}
+	host, unknown := thisHost() // if it is unknown, each line names its host
+	l := logView{since: since, until: until, kinds: q.kinds, json: q.json, host: atom.Canonify(host), paint: terminal.Colours(os.Stdout)}
 	if q.allUsers {
 		return q.showLogOfAll(&l)
 	}
@@ -57,7 +58,6 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // if they cannot be read, only the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
-	l.hosts = l.haveHosts(events)
 	var failed error
 	if q.lines < allLines {
 		var last []runlog.Event
@@ -74,11 +74,10 @@ func showLog(q *query) error {
 		return q.tellEmpty(&l, dir)
 	}
 	go endWithReader()
-	host, err := thisHost()
-	if err != nil {
-		return err
+	if unknown != nil {
+		return unknown
 	}
-	return l.show(history.Follow(dir, atom.Canonify(host), func() { l.since = since }), dir, true)
+	return l.show(history.Follow(dir, l.host, func() { l.since = since }), dir, true)
 }
 
 const allLines = math.MaxInt
@@ -93,7 +92,6 @@ func (q *query) showLogOfAll(l *logView) error {
 		var lines []logged
 		l := *l
 		l.user, l.atom = a.user, a.chosen
-		l.hosts = l.haveHosts(a.events)
 		damaged, err := history.Each(a.events, func(e *runlog.Event) {
 			if l.wants(e) {
 				lines = append(lines, logged{e.Time, l.line(e)})
@@ -188,7 +186,7 @@ type logView struct {
 	user  string // whose events they are; "": those of only one user are shown
 	kinds []runlog.Kind
 	json  bool
-	hosts bool // the events are of several hosts
+	host  string // of this machine, canonical: events of others name theirs
 	paint terminal.Paint
 }
 
@@ -236,20 +234,6 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom.text == "" || l.atom.has(e.Atom()))
 }
 
-func (l *logView) haveHosts(events iter.Seq2[runlog.Event, error]) bool {
-	host := ""
-	for e, err := range events {
-		if err != nil || !l.wants(&e) {
-			continue
-		}
-		if host != "" && e.Host != host {
-			return true
-		}
-		host = e.Host
-	}
-	return false
-}
-
 var kindStyles = map[runlog.Kind]terminal.Style{
 	runlog.Acquire: terminal.Green,
 	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
@@ -270,7 +254,7 @@ func (l *logView) line(e *runlog.Event) string {
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
 		text = "all jobs of this host"
 	}
-	if l.hosts {
+	if e.Host != l.host && atom.Canonify(e.Host) != l.host { // an event without an atom has the canonical host
 		text += " on " + e.Host
 	}
 	if l.user != "" {

@@ -50,11 +50,11 @@ func tellMetrics(q *query) error {
 	if q.allUsers {
 		return q.tellMetricsOfAll(o)
 	}
-	past, err := q.recorded("metrics")
-	if err == nil {
-		err = errAway(o)
+	if err := errAway(o); err != nil {
+		return err
 	}
-	if err != nil {
+	past, err := q.recorded("metrics")
+	if err = cmp.Or(err, errAway(o)); err != nil { // it may have vanished meanwhile
 		return err
 	}
 	o.Match, o.State = past.chosen.has, past.state

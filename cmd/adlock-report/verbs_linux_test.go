@@ -181,8 +181,7 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 		t.Errorf("%d lines of JSON, %d of text", lines, strings.Count(all, "\n"))
 	}
 	p.ok(t, "run", "--host", "web", "--name", "x", "--", "true")
-	has(t, p.ok(t, "log"), "takeover  backup run /srv/data on dax: pid 4711, ", "acquire   adlock run x on web: pid ")
-	has(t, p.ok(t, "log", "--atom", "run x"), "acquire   adlock run x: pid ")
+	has(t, p.ok(t, "log"), "takeover  backup run /srv/data: pid 4711, ", "acquire   adlock run x on web: pid ")
 	must(t, os.Remove(filepath.Join(p.dir, "program.web.runlog")))
 	must(t, os.Mkdir(filepath.Join(p.dir, "program.other.runlog"), 0o700)) // it hides no other host's events
 	p.command("log").Run(t).Is(t, 71, all, "…program.other.runlog: …")

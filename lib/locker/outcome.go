@@ -38,7 +38,7 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, 'now' is fixed, or a run that was asked for later has completed
+	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, 'now' is fixed, or a run that was asked for later has begun
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // the machine of that owner, if that may be another one
 	Recheck time.Duration // check again by then: the owner expires, the pause ends, or the atom is due; 0: unknown

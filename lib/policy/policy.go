@@ -143,7 +143,7 @@ type Step int
 
 const (
 	TooSoon Step = iota // denied: the last lock is too young
-	Busy                // denied: the atom runs, an earlier waiter is first, or a run asked for later has completed
+	Busy                // denied: the atom runs, an earlier waiter is first, or a run asked for later has begun
 	Acquire             // nothing is in the way
 	Expire              // end the owner carefully, then replace its lock
 	Reclaim             // the owner is dead: replace its lock

@@ -90,7 +90,7 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. At an error the killer sends no signal.
+// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. At an error the killer sends no further signal.
 func (r *run) record(members []process.Identity) error {
 	if r.job.Record != nil {
 		if err := r.job.Record(members); err != nil {

@@ -36,7 +36,7 @@ type Run struct {
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
-	Held  time.Duration // how long it held the atom (up to now while it runs): by the event of its end, else by the wall clock
+	Held  time.Duration // how long it held the atom, or has held it: by the event of its end and the time of its ending, else by the wall clock
 
 	Outcome Outcome
 	Status  runlog.Opt[int]

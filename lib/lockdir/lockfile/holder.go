@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// GuardGrace is how long an ending may take besides its three pauses (one after each signal). Tests change it.
+// GuardGrace is how long an ending may take besides its three pauses (after INT, TERM and KILL). Tests change it.
 var GuardGrace = time.Minute
 
 // StandsStill returns an error if the guard's holder is stopped, and was started longer ago than an ending can take.
