@@ -441,7 +441,7 @@ cycles() {
 }
 
 # bats test_tags=core:mksh,core:zsh
-@test "a script whose CHLD trap prints runs to its end" {
+@test "a script with a CHLD trap that prints runs to its end" {
 	with_agent job <<-'E'
 		# In mksh printf runs as a child, and its end would raise CHLD again.
 		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac

@@ -55,8 +55,8 @@ type row struct {
 	figures  string // Why without its first words
 }
 
-// rowsOf returns a row for each entry, and removes the entry's atom from all. Another atom of all gets a row only if it
-// has a waiter, or a recent last run that could not be started. Once the time to read is up, rowsOf omits the rest.
+// rowsOf returns a row for each entry, and deletes its atom from the map all. An atom that remains there gets a row only
+// if it has a waiter, or a recent last run that could not be started. Once the time to read is up, rowsOf omits the rest.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {

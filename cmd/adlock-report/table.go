@@ -184,7 +184,7 @@ func shortenNames(lines [][]string, width int, gap string) {
 	}
 }
 
-// longestName is the greatest width of names, even in a file, as the longest name widens the column for all rows.
+// longestName is the greatest width of the column of names, also without a terminal: one long name widens all rows.
 const longestName = 200
 
 // namesWidth is enough room for names: no other column is dropped to give them more.

@@ -179,9 +179,9 @@ func (s *agentServer) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// An agent exits if no question comes for the time idle: a script that sleeps needs no agent, and one that became
-// another program by exec asks no more. The agent exits after the time unasked if the first question, due at once
-// after the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
+// An agent exits if no question comes for idleTime: a script that sleeps needs no agent, and one that became another
+// program by exec asks no more. If the first question, due at once after the greeting, does not come, the agent exits
+// after unasked. A leaving agent answers late questions until none has come for parting.
 var (
 	idleTime = time.Minute
 	unasked  = 10 * time.Second

@@ -50,7 +50,7 @@ func Store() (string, error) {
 
 // Lease returns $ADLOCK_LEASE, else the lease that the settings files set, unparsed; "" if there is none.
 func Lease() string {
-	lease, _ := head(leaseVariable) // only a Location can be in error
+	lease, _ := head(leaseVariable) // head fails only for a Location
 	return lease.Value
 }
 
@@ -207,7 +207,8 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + name
 }
 
-// inPod guesses whether a user other than root is in a pod: not in passwd(5), in group 0, or with Kubernetes' variable.
+// inPod guesses that this process is in a pod: its user is not root, and is not in passwd(5), or the group is 0, or a
+// variable of Kubernetes is set.
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

@@ -209,9 +209,9 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if own, err := ownDir(os.Geteuid()); err != nil || dir != own {
 		log.Locks = dir
 	}
-	value, _ := head(logMaxVariable) // only a Location can be in error
+	value, _ := head(logMaxVariable) // head fails only for a Location
 	log.Max, err = LogMax(value.Value)
-	return log, err // the log can record this error, which is the environment's, as bad lines of files are ignored
+	return log, err // the caller can record the error in the log
 }
 
 // LogMax returns the size in bytes that a value of ADLOCK_LOG_MAX means; 0 for "".
@@ -298,7 +298,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote && !o.IsFile() {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if s.Request.Wait == 0 && !o.Endless { // otherwise the caller has already waited
+	if s.Request.Wait == 0 && !o.Endless { // otherwise the caller has already waited, or waiting is useless
 		steps = append(steps, wait)
 	}
 	if o.IsFile() {

@@ -127,7 +127,7 @@ type holding struct {
 	*Args
 	keeper Keeper
 	path   string        // of the lock directory; "": the atom is in a store
-	lost   <-chan string // nil for a lock directory: a newcomer ends the owner before its takeover
+	lost   <-chan string // gets the reason when the lock is lost; nil for a lock directory, where a newcomer first ends the owner
 	token  string
 	since  time.Duration // boottime at which the atom was taken
 }

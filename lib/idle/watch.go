@@ -32,10 +32,10 @@ var (
 // Length returns how long to watch a job; typical is the duration of its typical run.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// A job is sampled often at first, as most jobs that work show it at once. Later samples are so seldom that a watch
+// A job is sampled often at first, as most jobs that work show it at once. Later samples are so rare that a watch
 // takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
-	looks   = 60          // about this many samples are in a whole watch
+	looks   = 60          // about how many samples a whole watch takes
 	cost    = 100         // a pause is at least this many times as long as the processor time of the sample before it
 	longest = time.Second // the first pause, and the longest sleep between two calls of Job.Over
 )
@@ -120,9 +120,9 @@ func figures(members []process.Entry) []Figures {
 
 // Turn lets one newcomer at a time watch the jobs of an atom: it creates the file called name in the open directory
 // dir, and locks it (flock). done removes the file. done is nil if another process has the lock, or if ten tries
-// failed. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
-// old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
-// earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
+// failed. But if standsStill reports that this other process is stopped, Turn replaces the file. Two newcomers may then
+// watch at once, which does no harm, as a watch only observes. cut reports that an earlier watch did not finish: its
+// newcomer is stopped, or was killed (the file has been unlocked for a second).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // other newcomers may create and remove the file between two calls
 	for range tries {

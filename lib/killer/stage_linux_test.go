@@ -118,7 +118,7 @@ func TestAProcessThatOutlivesKILLIsReportedAlive(t *testing.T) {
 	}
 }
 
-func TestAProcessMayTakeASecondToDieOfKILL(t *testing.T) {
+func TestAProcessMayDieALittleAfterKILL(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	letGo := actor.Undying(t, a)
 	k := Killer{Observe: func(s Signalled) {

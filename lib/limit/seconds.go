@@ -9,7 +9,7 @@ import (
 // Seconds is a duration for programs: seconds with as many decimals as needed, or "never".
 type Seconds time.Duration
 
-// Append appends s to b, exactly.
+// Append appends s to b without rounding.
 func (s Seconds) Append(b []byte) []byte {
 	if s == Seconds(Never) {
 		return append(b, "never"...)

@@ -62,7 +62,7 @@ type job struct {
 	*crontab.Line
 	*tab
 
-	variables uint64 // tab.distinct above the job
+	variables uint64 // hash of the variables that are set above the job
 	command   string // as the shell gets it
 	file      *syntax.File
 }

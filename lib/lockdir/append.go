@@ -65,7 +65,7 @@ func (e *ending) record(fresh []process.Identity) error {
 	if len(e.members) == 0 {
 		return nil
 	}
-	if e.begun { // a signalled member may hold a guard until its pause is over
+	if e.begun { // a signalled member may still hold a guard during the pause
 		wait = max(wait, e.pause)
 	}
 	others, err := e.Dir.LocksOf(append(e.members, owner), e.active.File, wait)

@@ -443,7 +443,7 @@ func needKnownBoot(t *testing.T) {
 	}
 }
 
-func TestALockDamagedByALossOfPowerIsCleared(t *testing.T) {
+func TestALockDamagedBeforeThisBootDoesNotDenyANewcomer(t *testing.T) {
 	needKnownBoot(t)
 	k := newLocker(t)
 	newcomer := ask(sleeper(t))

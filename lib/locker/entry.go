@@ -154,7 +154,7 @@ func AreLockFiles(words []string) bool {
 }
 
 // LocksMeant is LockMeant for a verb that takes several names. The result maps each name, as it was typed, to its
-// lock: for a semaphore to the locks of all runs, for an atom that is not held to none.
+// lock. The name of a semaphore has the locks of all its runs; the name of an atom that is not held has none.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if AreLockFiles(words) {

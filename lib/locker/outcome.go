@@ -41,7 +41,7 @@ type Outcome struct {
 	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, 'now' is fixed, or a run that was asked for later has begun
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // the machine of that owner, if that may be another one
-	Recheck time.Duration // check again by then: the owner expires, the pause ends, or the atom is due; 0: unknown
+	Recheck time.Duration // check again after this time at most: the owner expires, the pause ends, or the atom is due; 0: unknown
 
 	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
 

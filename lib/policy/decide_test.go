@@ -74,7 +74,7 @@ func TestOnlyAcquireExpireReclaimAndUnemptyGrantTheAtom(t *testing.T) {
 	}
 }
 
-func TestTheLimitInForceIsTheNewcomersOrTheOwners(t *testing.T) {
+func TestAnExplicitLimitWinsAndALearnedOneOnlyLengthens(t *testing.T) {
 	for _, c := range []struct {
 		claim  string
 		limits Limits

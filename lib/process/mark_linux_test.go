@@ -290,7 +290,7 @@ func TestAnEnvironmentThatStartsWithNoNameCountsAsOverwritten(t *testing.T) {
 	}
 }
 
-func TestImagesDifferOnlyWhereAddressesAreRandom(t *testing.T) {
+func TestRandomAddressesNeedTheSysctlAndThePersonality(t *testing.T) {
 	for mode, want := range map[string]bool{"0\n": false, "1\n": true, "2\n": true, "": false} {
 		if got := randomises(treeOf(t, map[string]string{"mode": mode}) + "mode"); got != want {
 			t.Errorf("mode %q: %v", mode, got)

@@ -12,7 +12,7 @@ type Membership struct {
 }
 
 // AddBands adds a job's mark, groups and sessions; none if the job was recorded in another boot or place. It
-// fails (ErrUnchecked) if it cannot distinguish their members from strangers.
+// fails (ErrUnchecked) if it cannot distinguish their members from other processes.
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {
@@ -22,7 +22,7 @@ func (k *Membership) AddBands(job Job) error {
 	case samePlace:
 	case someBoot:
 		if job.bandLives(where) {
-			return &StuckError{PID: job.Owner.PID, Err: ErrUnchecked} // the members may be strangers of a later boot
+			return &StuckError{PID: job.Owner.PID, Err: ErrUnchecked} // processes of a later boot may have these numbers
 		}
 		return nil
 	default:

@@ -59,7 +59,7 @@ type runArgs struct {
 type command struct {
 	name string // for messages
 	path string
-	args []string // the argument vector, its own name first
+	args []string // the argument vector; args[0] is the command's own name
 	env  []string
 }
 
@@ -379,7 +379,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock; on a terminal the command's process, a gate, exists before the lock.
+// supervised runs a command under the lock. On a terminal it starts the command's process (supervise.Prepare) before that.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {

@@ -16,8 +16,8 @@ var ErrPresent = errors.New("all that was there has been read")
 
 // Follow yields the events in .1 and the current file, as Read does, and then those that follow. It goes on
 // across rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
-// the runlog is rotated three times between two checks. A line may come twice if it was written without the lock
-// into a file that had left the runlog: its writer then writes it again.
+// the runlog is rotated three times between two checks. It may yield a line twice: a writer that could not lock the file
+// in time writes without the lock, and writes again if a rotation has removed that file.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var readers []*reader // of the runlog's files

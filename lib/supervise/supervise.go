@@ -41,7 +41,7 @@ type Job struct {
 	// Keeps returns descriptors of this process that stay open in the job, with any numbers. May be nil.
 	Keeps func() []int
 
-	QuietOK bool // keep the output for Show
+	QuietOK bool // hold the output back until Show
 
 	// Output opens the destination of the job's standard output; nil: this process's own. It is
 	// called just before the job starts, when signals no longer end this process.

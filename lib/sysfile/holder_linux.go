@@ -76,7 +76,8 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 }
 
 // HoldsFlock reports whether a process has the file of st open, and locked with a flock(2) that keeps out a newcomer
-// (FlockHolder). Another process may have taken that lock (proc_pid_fdinfo(5)). It is false if /proc hides that.
+// (FlockHolder). Another process may have taken that lock (proc_pid_fdinfo(5)). If /proc hides the descriptors, HoldsFlock
+// returns false.
 func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	open, _ := os.ReadDir(dir + "/fdinfo") // nil: none that this process may see

@@ -1,6 +1,6 @@
-// Package way follows the way to a file. It checks that only root and this user can redirect a path: no other user can
-// replace a directory or link above the file. Users without an id in this user namespace count as root. So do the
-// members of root's group and of this user's private group (othersMayWrite).
+// Package way follows the path to a file, one directory or link at a time. It checks that only root and this user can
+// redirect the path: no other user can replace a directory or link above the file. Users without an id in this user
+// namespace count as root. So do the members of root's group and of this user's private group (othersMayWrite).
 package way
 
 import (

@@ -129,7 +129,7 @@ func TestHoldReadsNothingWhileTheProgramHasTheAtom(t *testing.T) {
 	})
 }
 
-func TestTheEndOfInputReleasesTheAtom(t *testing.T) {
+func TestAReleaseLineWithoutANewlineReleasesTheAtom(t *testing.T) {
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
 	if log := p.Runlog(); exists(p.Lock()) || !strings.Contains(log, "status=4") { // the last line needs no newline

@@ -176,7 +176,7 @@ func TestEachJobModelReplacesALockInSomeRun(t *testing.T) {
 	})
 }
 
-func TestOnlyAStoreOwnerWithoutHeartbeatIsTakenForDead(t *testing.T) {
+func TestTheStoreModelNeverRunsTwoJobsAtOnce(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))

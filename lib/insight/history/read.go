@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in dir, including rotated files, merged by time. An error other than a
-// *runlog.DamagedLine concerns only one runlog. If dir does not exist, there are no events.
+// Read yields the events of every runlog in dir, including rotated files, merged by time. After an
+// error other than a *runlog.DamagedLine, the other runlogs are read on. If dir does not exist, there are no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

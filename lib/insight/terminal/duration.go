@@ -43,7 +43,7 @@ func Ago(d time.Duration) string {
 // Left is Duration for a time that remains: rounded up, like limit.FormatLeft.
 func Left(d time.Duration) string { return Duration(limit.Up(d, step(d))) }
 
-// step is the unit to which d is rounded: 1ms below a second, 100ms below ten, else the smaller of two units.
+// step is the unit to which d is rounded: 1ms below a second, 100ms below ten, else the smaller of the two units shown.
 func step(d time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	switch {

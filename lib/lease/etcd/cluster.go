@@ -23,7 +23,7 @@ type cluster struct {
 	compared chan struct{} // closed when all members have answered, or after longestSilence; nil: not begun
 }
 
-// answered records that member, which is of the cluster id, has answered. Once members of two clusters have
+// answered records an answer of a member (HOST:PORT), and the id of its cluster. Once members of two clusters have
 // answered, this call and every later one return an error that names both (lease.ErrUnfit).
 func (c *cluster) answered(id uint64, member string) error {
 	c.mu.Lock()

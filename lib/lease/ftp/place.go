@@ -103,8 +103,8 @@ func (p *place) noteRemoval(largest int) {
 }
 
 // claim makes generation n, stores its record, and then looks at the other generations once more. If one of
-// them is in the way after all, claim withdraws, and the sight that it returns has that one ahead. Otherwise it
-// stamps for a dead owner that this place has passed, and removes the generations below.
+// them is in the way after all, claim withdraws, and returns that generation as sight.ahead. Otherwise claim stamps the
+// last lock for a dead owner that this place has passed, and removes the lower generations.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()

@@ -182,7 +182,7 @@ func (d *Dir) Close() error { return unix.Close(d.fd) }
 // Fd returns the directory's descriptor; Close closes it.
 func (d *Dir) Fd() int { return d.fd }
 
-// Files lists the directory's files of these kinds, in no order.
+// Files lists the directory's files of these kinds, in no particular order.
 func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
 	all, err := d.names()
 	if err != nil {

@@ -89,8 +89,8 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if the
-// newcomer has no time left to wait. The atom is free without an active lock, or if its owner (token) is dead.
+// IsTurn reports whether the newcomer may act on what it has found: no waiter comes before it, or it has no time left to
+// wait, or the atom is not free. The atom is free without an active lock, or if its owner (token) is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
