@@ -225,8 +225,8 @@ func isHomeless(name, home string) bool {
 	return ok && (strconv.FormatUint(uint64(stat.Uid), 10) != known.Uid || info.Mode()&0o300 != 0o300)
 }
 
-// dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no variable
-// names another. It returns "" if a settings file may name one, or if the user is unknown or can have none at home.
+// dirOf returns the lock directory of a user ("": the caller) with home as HOME ("": the user's own). It returns "" if
+// a settings file may name another directory, if the user is unknown, or if the user can have none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

@@ -91,8 +91,8 @@ func columns(lines [][2]string) string {
 	return text.String()
 }
 
-// fold breaks each line of more than columns characters at a space, and indents what follows to the line's second
-// column. A line that would have less than 24 characters there stays whole.
+// fold breaks each line of more than columns characters at a space, and indents the rest to where the line's text
+// begins, after its last two spaces. A line whose text would be narrower than 24 characters stays whole.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

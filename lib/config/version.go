@@ -1,6 +1,6 @@
 package config
 
-// Release is the version of the programs and of the library (sh/adlock.sh), which belong together.
+// Release is the version of the programs and of the library: both are installed together.
 const Release = "0.2.0"
 
 // Commit is git's name for the source. The Makefile sets it.

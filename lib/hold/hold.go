@@ -108,8 +108,8 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes an answer without os.Stdout, with which SIGPIPE would end this process if the reader is gone, and leave the
-// lock.
+// say writes an answer, but not by os.Stdout: without a reader, SIGPIPE would then end this process, and the lock would
+// stay.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))

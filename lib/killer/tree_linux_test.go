@@ -192,7 +192,7 @@ func TestAMemberIsAddedOnceAndItsEntryRefreshed(t *testing.T) {
 	}
 }
 
-func TestAMembersIdentityIsThatOfItsProcess(t *testing.T) {
+func TestAHiddenMemberIsRecordedWithoutItsStartTime(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	h := hunted(t, a)
 	want := idOf(a)

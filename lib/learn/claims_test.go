@@ -189,7 +189,7 @@ func TestAFourthForcedEndUndoesTheThreeDoublings(t *testing.T) {
 	}
 }
 
-func TestASuccessLongerThanAForcedEndUndoesDoublings(t *testing.T) {
+func TestASuccessLongerThanAnEndedRunUndoesDoublings(t *testing.T) {
 	hung := State{Runs: 100, mean: of(time.Minute), now: of(time.Minute), hangs: true, ended: time.Hour}
 	for _, c := range []struct {
 		runtime time.Duration

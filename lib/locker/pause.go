@@ -14,7 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// PauseFile has the pause of the host, for maintenance. It is root's, of mode 0644. Tests change the path.
+// PauseFile holds the pause of the host, for maintenance. The file belongs to root and has mode 0644. Tests set the path.
 var PauseFile = "/var/lib/adlock.pause"
 
 // HostPause returns the pause of the host. It returns an error if a user other than root may write the file,

@@ -9,7 +9,7 @@ import (
 	"adlock/test/support/actor"
 )
 
-func TestATimeIsBeforeTheBootOnlyIfThisBootNeverShowedIt(t *testing.T) {
+func TestATimeThatTheClockShowedInThisBootIsNotBeforeIt(t *testing.T) {
 	const up, day = 10 * time.Hour, 24 * time.Hour
 	began := time.Date(2026, 11, 27, 6, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

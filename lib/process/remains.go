@@ -9,8 +9,8 @@ import (
 // processes, members of a group or session that the owner or its command led, and processes with the job's mark.
 // What cannot be checked counts as living.
 //
-// Strangers may count if the job's group or session has ended, and a later process with the same pid led one too,
-// and has exited before the other members. In another time namespace they may count even while that process lives.
+// It may count strangers: if the job's group or session has ended, a later process with the leader's pid led one
+// too, and that leader exited before its members. In another time namespace also while that leader lives.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {

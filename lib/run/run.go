@@ -379,7 +379,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock. On a terminal it starts the command's process (supervise.Prepare) before that.
+// supervised takes the lock and runs c. On a terminal the gate that becomes c starts first (supervise.Prepare).
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {

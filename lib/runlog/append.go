@@ -39,7 +39,7 @@ type Log struct {
 	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// Tests set these. The functions are called before rotate renames and appendTo writes; patience 0 is the constant.
+	// Tests set these. rotate calls rotating before it renames; appendTo calls writing before it writes; patience 0: the constant's.
 	rotating, writing func()
 	patience          time.Duration
 }

@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestQuietOKLeavesNoFileInTMPDIR(t *testing.T) {
+func TestOutputHeldByQuietOKHasNoNameInTMPDIR(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	st := rehearse(t, setup{QuietOK: true, Args: sh(dir, `ls -A "$1" >&3`)})

@@ -9,7 +9,7 @@ import (
 
 // Object returns the report for encoding/json, with durations in seconds.
 func (r *Report) Object() any {
-	o := whole{User: r.user, From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.lines, DamagedLines: r.Damaged, Atoms: []atomObject{}}
+	o := whole{User: r.user, From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.events, DamagedLines: r.Damaged, Atoms: []atomObject{}}
 	for _, a := range r.atoms {
 		o.Atoms = append(o.Atoms, r.atomObject(a))
 	}

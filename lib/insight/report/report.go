@@ -18,7 +18,7 @@ type Report struct {
 	user     string     // whose runlogs they are; "": the report is of one user only
 	from, to time.Time  // from: Options.Since or, if that is later, the first event recorded
 	atoms    []*summary // with at least one event or run in the period; those that need a person come first
-	lines    int        // events of these atoms in the period
+	events   int        // of these atoms in the period
 	Damaged  int        // lines that could not be read, also outside the period
 }
 
@@ -69,7 +69,7 @@ type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
 	Match func(atom.Atom) bool               // which atoms are included; nil: all
-	State func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
+	State func(token string) history.Outcome // the state of a run without an end, by its token; nil: Running
 	User  string                             // the user whose runlog this is, if there are several
 }
 
@@ -112,7 +112,7 @@ func (b *builder) event(e *runlog.Event) {
 	if e.Time.Before(b.options.Since) || source == nil {
 		return
 	}
-	b.report.lines++
+	b.report.events++
 	b.atom(source).count(e)
 }
 

@@ -214,7 +214,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	}
 	f := &front{seat: k.seatOf(place), place: place}
 	if beat == nil || string(beat.Key) != k.beat(f.seat) {
-		// A person removed the owner's heartbeat: look found none or another's, even if the owner has written it again.
+		// A person removed the owner's heartbeat. The owner may have written it again since the first answers.
 		answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(k.beat(f.seat))}})
 		if err != nil {
 			return seen, f, err

@@ -242,7 +242,7 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	return p.remove(ctx, p.front, stamp)
 }
 
-// remove removes a place in front and stamps (nil: no stamp), if that place is unchanged and more holds.
+// remove removes the place f, which is in front, and writes stamp (nil: none), if f is unchanged and more holds.
 func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ...clientv3.Cmp) error {
 	_, err := p.store.commit(ctx, txn{
 		append(more,
