@@ -10,11 +10,22 @@
 # an order in real time.
 
 # note KIND [WORDS] notes an event of the attempt $id. A trapped signal may interrupt the
-# opening of a pipe that many processes open at once (EINTR); then nothing was written.
+# opening of a pipe that many processes open at once (EINTR); then nothing was written. An echo
+# of zsh 5.9 is torn in two by one in a trap that interrupts it: zsh has a write of its own.
 note() {
 	until read -r up _ </proc/uptime; do :; done
-	until echo "$1 $id $up ${2-}" >"$STORM/events"; do :; done
+	until say "$1 $id $up ${2-}" >"$STORM/events"; do :; done
 }
+case ${ZSH_VERSION-} in
+'') say() { echo "$1"; } ;;
+*)
+	zmodload zsh/system
+	say() {
+		syswrite "$1
+"
+	}
+	;;
+esac
 
 # draw N puts a number from 0 to N-1 into $drawn, without a fork.
 draw() {
@@ -32,7 +43,7 @@ whoami() { read -r me _ </proc/self/stat; }
 # close descriptor 9 (see doc.go). ksh93 passes the descriptor on only if a command names it.
 hold() {
 	{
-		echo "$mode $id
+		say "$mode $id
 $mode $id" >&9
 		until read -r first <&9; do :; done # a trapped signal ends a read
 		case $mode in
@@ -269,7 +280,7 @@ orphan) # a process of its own: no other has a copy of descriptor 9
 pair) # two atoms, one supervisor in the other
 	id=$2 atom=$3 mode=x
 	{
-		echo "$mode $id
+		say "$mode $id
 $mode $id" >&8
 		until read -r first <&8; do :; done
 		[ "$first" = "$mode $id" ] || note clash "$first"

@@ -33,7 +33,7 @@ type stormStage struct {
 
 	telling sync.Mutex
 	history []stormEvent
-	broken  error // a line that is no event
+	broken  error // a line since the last look at the past that is no event
 }
 
 // newStage makes the pipes, and begins to read and to reap.
@@ -117,8 +117,10 @@ func (s *stormStage) past() ([]stormEvent, error) {
 			if e.kind == "mark" && e.id == mark {
 				events := s.history[:i]
 				s.history = append([]stormEvent(nil), s.history[i+1:]...)
-				defer s.telling.Unlock()
-				return events, s.broken
+				broken := s.broken
+				s.broken = nil
+				s.telling.Unlock()
+				return events, broken
 			}
 		}
 		s.telling.Unlock()
