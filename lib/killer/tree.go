@@ -63,6 +63,9 @@ func track(job process.Job) (*tree, error) {
 	h.owner, h.orphans = owner, owner == process.Key{}
 	if job.Supervised {
 		h.keeper = owner
+		if !h.orphans && process.HasMarks && job.Command.Life() == process.Dead {
+			job.Command = process.Identity{} // a stranger may have its session's number; the job's are the keeper's descendants
+		}
 	}
 	for _, id := range job.Recorded() {
 		if _, err := h.root(id); err != nil {
