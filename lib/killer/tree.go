@@ -184,6 +184,14 @@ func (h *tree) scan() (done bool, err error) {
 	return quiet && !fresh && h.unchecked() == nil, nil
 }
 
+// check is scan, and fails if a member must not or cannot be signalled: a job that cannot be ended as a whole is not touched.
+func (h *tree) check() (done bool, err error) {
+	if done, err = h.scan(); !done && err == nil {
+		err = h.obstacle()
+	}
+	return done, err
+}
+
 var readTable = process.Table
 
 // table reads the process table, drops groups and sessions that have ended, and notes a group of hidden members.
@@ -365,7 +373,7 @@ func (h *tree) stuck() error {
 			break // the keeper is named only if no other member is left
 		}
 	}
-	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}
+	return &process.StuckError{PID: last.PID, Command: last.Command, Err: ErrAlive}
 }
 
 func (h *tree) close() {
