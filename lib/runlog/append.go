@@ -182,7 +182,7 @@ func (f *file) write(line []byte, size int64) error {
 	n, err := sysfile.Write(f.fd, line)
 	if n > 0 && n < len(line) {
 		if _, err = sysfile.Write(f.fd, []byte(torn)); err == nil {
-			err = errors.New("short write")
+			err = unix.ENOSPC
 		}
 	}
 	return failed("write", f.path, err)
