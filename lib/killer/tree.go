@@ -2,13 +2,14 @@ package killer
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/process"
 )
 
@@ -64,7 +65,7 @@ func track(job process.Job) (*tree, error) {
 	if job.Supervised {
 		h.keeper = owner
 		if !h.orphans && process.HasMarks && job.Command.Life() == process.Dead {
-			job.Command = process.Identity{} // a stranger may have its session's number; the job's are the keeper's descendants
+			job.Command = process.Identity{} // its session may be a stranger's by now; the job's rest descends from the keeper
 		}
 	}
 	for _, id := range job.Recorded() {
@@ -109,7 +110,7 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	uid, unknown := process.User(id.PID)
 	life := id.Life()
 	if err != nil && (life == process.Alive || err != unix.ESRCH) {
-		return process.Key{}, fmt.Errorf("process %d: %w", id.PID, err)
+		return process.Key{}, fault.Worded("process "+strconv.Itoa(id.PID)+": "+err.Error(), err)
 	}
 	switch life {
 	case process.Unknown:
@@ -142,7 +143,7 @@ func (h *tree) spare() error {
 	}
 	line, err := process.Ancestors()
 	if err != nil {
-		return fmt.Errorf("ancestors of this process: %w", err)
+		return fault.Worded("ancestors of this process: "+err.Error(), err)
 	}
 	h.spared = map[int]bool{1: true}
 	for _, pid := range line {

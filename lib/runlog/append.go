@@ -3,13 +3,14 @@ package runlog
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 	"adlock/lib/way"
 )
@@ -62,7 +63,7 @@ func (l *Log) Append(e Event) error {
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
-		return failed("append to", l.Path(), fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG))
+		return failed("append to", l.Path(), fault.Worded("line of "+strconv.Itoa(len(line))+" bytes: "+unix.EFBIG.Error(), unix.EFBIG))
 	}
 	d, err := l.open()
 	if err != nil {
