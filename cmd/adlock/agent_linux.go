@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -249,9 +248,14 @@ func (s *agentServer) greet(questions int) error {
 	if s.sign, err = unix.FcntlInt(uintptr(owner), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return err
 	}
-	at := fmt.Sprintf("/proc/%d/fd/", os.Getpid())
-	line := fmt.Sprintf("_adlock_agent_sign=%s%d _adlock_agent_at=%s%d _adlock_questions=%s%d _adlock_answers=%s%d _adlock_agent=tried", at, s.sign, at, owner, at, questions, at, s.answers)
-	if _, err := sysfile.Write(1, []byte(line)); err != nil {
+	line := ""
+	for _, end := range []struct {
+		variable string
+		fd       int
+	}{{"agent_sign", s.sign}, {"agent_at", owner}, {"questions", questions}, {"answers", s.answers}} {
+		line += "_adlock_" + end.variable + "=/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(end.fd) + " "
+	}
+	if _, err := sysfile.Write(1, []byte(line+"_adlock_agent=tried")); err != nil {
 		return err
 	}
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)

@@ -111,6 +111,9 @@ func processTitle(pid int) string { return "process " + strconv.Itoa(pid) }
 
 func listJob(object string, job process.Job) error {
 	members, err := killer.Members(job)
+	if err == nil {
+		err = killer.Endable(job)
+	}
 	if err != nil {
 		return killed(object, err)
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -140,7 +139,7 @@ func isNone(file string) bool {
 }
 
 func (f *File) refuse(why error) {
-	f.Refused = &fault.Error{Kind: fault.NotPermitted, Object: f.Path, Err: fmt.Errorf("is not used: %w", why)}
+	f.Refused = &fault.Error{Kind: fault.NotPermitted, Object: f.Path, Err: fault.Worded("is not used: "+why.Error(), why)}
 	f.mistakes = []error{f.Refused}
 }
 

@@ -61,6 +61,17 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// Worded returns an error that says text and wraps err. (Package fmt would make the helper 100 KB larger.)
+func Worded(text string, err error) error { return worded{text, err} }
+
+type worded struct {
+	text string
+	err  error
+}
+
+func (w worded) Error() string { return w.text }
+func (w worded) Unwrap() error { return w.err }
+
 // New returns an Error whose reason is a plain text.
 func New(kind Kind, object, reason string) *Error {
 	return &Error{Kind: kind, Object: object, Err: errors.New(reason)}
@@ -151,6 +162,14 @@ func Listed(names []string, most int) string {
 		return strings.Join(names[:most], ", ") + ", and " + strconv.Itoa(more) + " more"
 	}
 	return strings.Join(names, ", ")
+}
+
+func Numbers(list []int) string {
+	var words []string
+	for _, n := range list {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ", ")
 }
 
 // Quoted returns text in quotes, so that a shell reads it as one word.

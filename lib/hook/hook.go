@@ -102,7 +102,7 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	a := e.Atom()
 	args := []string{
 		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
-		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
+		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command, log.Store,
 	}
 	if err := process.StartOrphan(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
 		why := "cannot be started: " + err.Error()
@@ -112,8 +112,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	}
 }
 
-// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK… (the hook's locks could call the hook
-// again), ADLOCK_MARK (the hook is no part of the job), and what adlock.sh sets for its helpers alone.
+// Environment returns Env, else this process's environment. It omits ADLOCK_HOOK…, ADLOCK_MARK (the hook is no part of
+// the job), the variables of another hook's event, and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -121,17 +121,21 @@ func (h *Hook) Environment() []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "ADLOCK_HOOK" || name == "ADLOCK_HOOK_RUNS" || name == process.MarkVariable || variable == "GOMAXPROCS=1"
+		return name == process.MarkVariable || variable == "GOMAXPROCS=1" || strings.HasPrefix(name, "ADLOCK_HOOK") || slices.Contains(ofEvents, name)
 	})
 }
 
 // longestText is how many bytes of a text are passed on, so that execve(2) takes the hook's environment.
 const longestText = 4096
 
-// variables returns the hook's variables for the event. None has the name of a setting, which would change
-// the locks that the hook itself takes.
+// ofEvents are the variables that describe an event. None has the name of a setting, which would change the locks that
+// the hook itself takes.
+var ofEvents = strings.Fields("ADLOCK_EVENT ADLOCK_ATOM ADLOCK_TEXT ADLOCK_RUN ADLOCK_PID ADLOCK_OWNER ADLOCK_STATUS ADLOCK_SIGNAL ADLOCK_SECONDS ADLOCK_COUNT")
+
+// variables returns the hook's variables for the event. With these two, a settings file names no hook for its locks.
 func (e Event) variables() []string {
 	all := []string{
+		"ADLOCK_HOOK=:", "ADLOCK_HOOK_RUNS=0",
 		"ADLOCK_EVENT=" + string(e.Kind),
 		"ADLOCK_ATOM=" + string(e.Atom().Name()),
 		"ADLOCK_TEXT=" + fault.Plain(strings.ReplaceAll(e.Text[:min(len(e.Text), longestText)], "\n", "; ")),

@@ -37,9 +37,9 @@ func happened(kind Kind) Event {
 // call calls a hook for an event and returns what it writes to the file "out".
 func call(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
 	t.Helper()
-	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}
+	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax", Store: "ftp://vault/locks"}
 	out := filepath.Join(t.TempDir(), "out")
-	h.Env = append(need.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "GOMAXPROCS=1", "OUT="+out)
+	h.Env = append(need.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "ADLOCK_COUNT=7", "GOMAXPROCS=1", "OUT="+out)
 	h.Tell(log, e)
 	return log, func() string {
 		text, _ := os.ReadFile(out)
@@ -54,9 +54,9 @@ func newest(log *runlog.Log) (newest runlog.Event) {
 	return newest
 }
 
-func TestAHookGetsTheEventAndNoSettingInItsEnvironment(t *testing.T) {
+func TestAHookGetsItsEventAndNoHookForItsOwnLocks(t *testing.T) {
 	_, out := call(t, &Hook{Command: `env | grep -E "^(ADLOCK|GOMAX)" | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
-	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
+	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_HOOK=:\nADLOCK_HOOK_RUNS=0\nADLOCK_PID=811\n" +
 		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
 	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
 	check.Equal(t, "the hook found", out(), want)
@@ -100,7 +100,7 @@ func TestAFailedHookIsLogged(t *testing.T) {
 	log, _ := call(t, &Hook{Command: "exit 9"}, happened(Ended))
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Kind == runlog.Hook })
 	e := newest(log)
-	if e.Status != runlog.Some(9) || e.Reason != "the hook for ended: failed" || e.Operand != "nightly" || e.Program != "backup" || e.Host != "dax" {
+	if e.Status != runlog.Some(9) || e.Reason != "the hook for ended: failed" || e.Operand != "nightly" || e.Program != "backup" || e.Host != "dax" || e.Store != log.Store {
 		t.Errorf("%+v", e)
 	}
 	log, _ = call(t, &Hook{Command: "kill -TERM $$"}, happened(Ended))
@@ -147,7 +147,7 @@ func TestAHookGetsOnlyVariablesThatItsEventHas(t *testing.T) {
 			t.Errorf("%s is too long", name)
 		}
 	}
-	want := []string{"ADLOCK_EVENT", "ADLOCK_ATOM", "ADLOCK_TEXT", "ADLOCK_RUN", "ADLOCK_OWNER", "ADLOCK_SIGNAL", "ADLOCK_SECONDS", "ADLOCK_COUNT"}
+	want := []string{"ADLOCK_HOOK", "ADLOCK_HOOK_RUNS", "ADLOCK_EVENT", "ADLOCK_ATOM", "ADLOCK_TEXT", "ADLOCK_RUN", "ADLOCK_OWNER", "ADLOCK_SIGNAL", "ADLOCK_SECONDS", "ADLOCK_COUNT"}
 	check.Slices(t, "the variables", names, want)
 }
 

@@ -24,14 +24,14 @@ var hookTimeout = 30 * time.Second
 
 // Main does the work of a waiter and exits, if this process is one; otherwise it does nothing. main calls it.
 func Main() {
-	if len(os.Args) == 10 && os.Args[0] == waiterName {
+	if len(os.Args) == 11 && os.Args[0] == waiterName {
 		os.Exit(await(os.Args[1:]))
 	}
 }
 
 func await(args []string) int {
 	most, _ := strconv.ParseInt(args[2], 10, 64)
-	log := &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most}
+	log := &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most, Store: args[9]}
 	e := runlog.Event{Program: args[3], Host: args[4], Operator: args[5], Operand: args[6]}
 	status, err := runCommand(args[8])
 	switch {

@@ -69,12 +69,8 @@ func (k Killer) end(h *tree, err error) error {
 		return err
 	}
 	defer h.close()
-	done, err := h.scan()
+	done, err := h.check()
 	if done || err != nil {
-		return err
-	}
-	// A job that cannot be ended as a whole is not touched.
-	if err := h.obstacle(); err != nil {
 		return err
 	}
 	if err := k.record(h); err != nil {

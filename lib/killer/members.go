@@ -12,6 +12,17 @@ func Members(job process.Job) ([]process.Entry, error) {
 	return list(track(job))
 }
 
+// Endable returns the error with which Killer.End would refuse the job before its first signal.
+func Endable(job process.Job) error {
+	h, err := track(job)
+	if err != nil || h.membership.Empty() {
+		return err
+	}
+	defer h.close()
+	_, err = h.check()
+	return err
+}
+
 // Descendants returns the living descendants of this process. With group, if this process leads a group, it also
 // returns the other members of that group that started no earlier than this process. Parents come before children.
 func Descendants(group bool) ([]process.Entry, error) {
@@ -22,6 +33,6 @@ func Descendants(group bool) ([]process.Entry, error) {
 // owner or another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
+	ErrAlive        = errors.New("still alive after KILL")
 	errForeignOwner = errors.New("belongs to another user than the lock file")
-	errAlive        = errors.New("still alive after KILL")
 )

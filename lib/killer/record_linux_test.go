@@ -111,6 +111,21 @@ func TestTheGroupThatACommandMadeIsEndedWithTheJob(t *testing.T) {
 	}
 }
 
+// The command is dead, and a stranger that got its pid has left a process in a session of that number.
+func TestASessionWithADeadCommandsNumberIsSpared(t *testing.T) {
+	child := actor.File(t, "child")
+	stranger := actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `sleep 100 & echo $! >"$1"; read x`, child)
+	command := idOf(stranger)
+	pid := actor.PIDIn(t, child)
+	defer unix.Kill(pid, unix.SIGKILL)
+	stranger.Kill()
+	owner := actor.Sleeper(t, actor.Leads)
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(owner), Command: command, Supervised: true, FileUID: -1})
+	if !gone(owner.PID()) || gone(pid) {
+		t.Errorf("the supervisor is gone: %v, a stranger: %v", gone(owner.PID()), gone(pid))
+	}
+}
+
 func TestOnlyTheProcessWithTheRecordedInodeIsEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)

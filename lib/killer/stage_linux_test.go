@@ -108,7 +108,7 @@ func TestAProcessThatOutlivesKILLIsReportedAlive(t *testing.T) {
 	actor.Undying(t, a)
 	var r recorder
 	err := r.killer(0).End(process.Job{Owner: idOf(a), FileUID: -1})
-	mustStick(t, err, errAlive)
+	mustStick(t, err, ErrAlive)
 	var stuck *process.StuckError
 	if errors.As(err, &stuck); stuck.PID != a.PID() || stuck.Command != "sleep" {
 		t.Errorf("%v", err)
@@ -148,7 +148,7 @@ func TestOnlyAGroupThatGrewIsKilledAgainAfterTheLastStage(t *testing.T) {
 		h := hunted(t, a)
 		h.whole, h.membership.Leader = true, entryOf(a).Key()
 		var r recorder
-		mustStick(t, r.killer(0).outlived(h), errAlive)
+		mustStick(t, r.killer(0).outlived(h), ErrAlive)
 		if len(r.sent) > 0 || gone(a.PID()) {
 			t.Errorf("sent %v", r.sent)
 		}

@@ -2,13 +2,14 @@ package killer
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/process"
 )
 
@@ -63,6 +64,9 @@ func track(job process.Job) (*tree, error) {
 	h.owner, h.orphans = owner, owner == process.Key{}
 	if job.Supervised {
 		h.keeper = owner
+		if !h.orphans && process.HasMarks && job.Command.Life() == process.Dead {
+			job.Command = process.Identity{} // its session may be a stranger's by now; the job's rest descends from the keeper
+		}
 	}
 	for _, id := range job.Recorded() {
 		if _, err := h.root(id); err != nil {
@@ -106,7 +110,7 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	uid, unknown := process.User(id.PID)
 	life := id.Life()
 	if err != nil && (life == process.Alive || err != unix.ESRCH) {
-		return process.Key{}, fmt.Errorf("process %d: %w", id.PID, err)
+		return process.Key{}, fault.Worded("process "+strconv.Itoa(id.PID)+": "+err.Error(), err)
 	}
 	switch life {
 	case process.Unknown:
@@ -139,7 +143,7 @@ func (h *tree) spare() error {
 	}
 	line, err := process.Ancestors()
 	if err != nil {
-		return fmt.Errorf("ancestors of this process: %w", err)
+		return fault.Worded("ancestors of this process: "+err.Error(), err)
 	}
 	h.spared = map[int]bool{1: true}
 	for _, pid := range line {
@@ -179,6 +183,14 @@ func (h *tree) scan() (done bool, err error) {
 	}
 	h.noteLonely(len(living) == 1 && living[0].Key == h.keeper)
 	return quiet && !fresh && h.unchecked() == nil, nil
+}
+
+// check is scan, and fails if a member must not or cannot be signalled: a job that cannot be ended as a whole is not touched.
+func (h *tree) check() (done bool, err error) {
+	if done, err = h.scan(); !done && err == nil {
+		err = h.obstacle()
+	}
+	return done, err
 }
 
 var readTable = process.Table
@@ -362,7 +374,7 @@ func (h *tree) stuck() error {
 			break // the keeper is named only if no other member is left
 		}
 	}
-	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}
+	return &process.StuckError{PID: last.PID, Command: last.Command, Err: ErrAlive}
 }
 
 func (h *tree) close() {

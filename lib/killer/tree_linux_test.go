@@ -241,17 +241,17 @@ func TestAStuckErrorNamesTheProcessThatIsLeft(t *testing.T) {
 			t.Errorf("%s: got %v, want %d, %v", claim, err, pid, why)
 		}
 	}
-	names("the first that lives", a.PID(), errAlive)
+	names("the first that lives", a.PID(), ErrAlive)
 	h.keeper = entryOf(a).Key()
-	names("one beside its supervisor", b.PID(), errAlive)
+	names("one beside its supervisor", b.PID(), ErrAlive)
 	h.keeper = entryOf(b).Key()
-	names("one before its supervisor", a.PID(), errAlive)
+	names("one before its supervisor", a.PID(), ErrAlive)
 	h.order[1].err = unix.EPERM
 	names("one that may not be signalled", b.PID(), unix.EPERM)
 	if h.close(); len(h.order) != 0 {
 		t.Error("a released process is still held")
 	}
-	names("the last that was seen", 4711, errAlive)
+	names("the last that was seen", 4711, ErrAlive)
 	h.unseen = 4712
 	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }

@@ -2,7 +2,7 @@ package limit
 
 import (
 	"bytes"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -19,7 +19,8 @@ func (s Seconds) Append(b []byte) []byte {
 		b = append(b, '-')
 		ns = -ns
 	}
-	b = fmt.Appendf(b, "%d.%09d", ns/1e9, ns%1e9)
+	b = append(strconv.AppendUint(b, ns/1e9, 10), '.')
+	b = append(b, strconv.FormatUint(1e9+ns%1e9, 10)[1:]...)
 	return bytes.TrimSuffix(bytes.TrimRight(b, "0"), []byte("."))
 }
 

@@ -2,7 +2,6 @@ package lockdir
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -232,7 +231,7 @@ func (l *Locker) Clear(lock atom.File) error {
 		return errors.Join(failed, err)
 	}
 	if len(rest) > 0 {
-		fault.Report(fault.New(fault.Denied, path, fmt.Sprintf("is cleared, and processes of its job live: %d", rest)))
+		fault.Report(fault.New(fault.Denied, path, "is cleared, and processes of its job live: "+fault.Numbers(rest)))
 	}
 	cleared := active.Record
 	if cleared.Atom == (atom.Atom{}) { // the lock was empty or damaged

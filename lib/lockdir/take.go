@@ -281,7 +281,7 @@ func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) 
 }
 
 func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, error) {
-	return r.Stuck(v.active.Path(), &v.View, why, l.IfDead(v.active.File))
+	return r.Stuck(v.active.Path(), &v.View, why, l.Cure(v.active.File, why))
 }
 
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {

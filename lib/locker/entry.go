@@ -3,9 +3,9 @@ package locker
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,7 +129,7 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 		e := &entries[fit[0]]
 		switch locks := e.Locks(); {
 		case len(locks) == 0:
-			err = fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb)
+			err = fault.Worded(strconv.Quote(text)+" "+ErrNotHeld.Error()+": nothing to "+verb, ErrNotHeld)
 		case len(locks) == 1 || all && e.isSemaphore():
 			return locks, nil
 		default:

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"strconv"
 	"time"
@@ -9,11 +10,14 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/killer"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
+
+	"golang.org/x/sys/unix"
 )
 
 // About the last 10,000 lines of the runlog are read, but only in four cases: an owner has run for learn.Floor or
@@ -168,6 +172,17 @@ func (o *Overdue) healthy() string {
 // IfDead returns the advice for a lock whose owner cannot be checked.
 func (rec Recorder) IfDead(lock atom.File) string {
 	return "if you know that it is dead: " + rec.Command("clear", lock)
+}
+
+// Cure returns the advice for a lock whose job cannot be ended because of why.
+func (rec Recorder) Cure(lock atom.File, why error) string {
+	switch {
+	case errors.Is(why, killer.ErrAlive): // KILL does not end a process that waits in the kernel, and no advice does
+		return ""
+	case errors.Is(why, unix.EPERM) && os.Geteuid() != 0:
+		return "root may end it: " + rec.Command("stop", lock)
+	}
+	return rec.IfDead(lock)
 }
 
 // Command returns the command line that applies the verb to the lock. It names the lock by its path if the

@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"fmt"
 	"iter"
 	"os"
 	"time"
@@ -290,7 +289,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	e.Token, e.Reason = r.Token, fault.OneLine(why.Error())
 	rec.append(e)
 	rec.tellHook(hook.Lost, e, "lost: "+e.Reason)
-	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
+	return &fault.Error{Kind: fault.Denied, Object: object, Err: fault.Worded("lost: "+why.Error(), why)}
 }
 
 // Cleared logs that a person has removed the lock with this record. node is the machine of its owner; "" for this one.

@@ -68,7 +68,7 @@ const silent = "its owner has given no sign of life for its whole lease; it woul
 
 // foreseeEnd returns d, or Busy or Stuck if the job cannot be ended. (An owner in a store ends its own job.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
-	switch _, err := killer.Members(v.Job); {
+	switch err := killer.Endable(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):
 		return d.With(policy.Busy)
 	case err != nil:

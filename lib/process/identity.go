@@ -9,9 +9,9 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -119,7 +119,7 @@ func OfChild(pid int) (Identity, error) {
 // a thread's end does not mean that the process has ended.
 type ThreadError struct{ Process int }
 
-func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
+func (e *ThreadError) Error() string { return "is a thread of process " + strconv.Itoa(e.Process) }
 
 // Here is an Identity without a process, which says only where this process reads: Boot, Machine,
 // PIDNS and TimeNS. Here returns the zero Identity if that is unknown.
@@ -299,4 +299,6 @@ func Find(pid int) (Entry, error) {
 	return Entry{}, unix.ESRCH
 }
 
-func named(pid int, err error) error { return fmt.Errorf("process %d: %w", pid, err) }
+func named(pid int, err error) error {
+	return fault.Worded("process "+strconv.Itoa(pid)+": "+err.Error(), err)
+}

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -45,16 +44,16 @@ type StuckError struct {
 
 func (e *StuckError) Error() string {
 	if e.PID < 0 {
-		return fmt.Sprintf("process group %d: %v", -e.PID, e.Err)
+		return "process group " + strconv.Itoa(-e.PID) + ": " + e.Err.Error()
 	}
-	text := fmt.Sprintf("process %d", e.PID)
+	text := "process " + strconv.Itoa(e.PID)
 	if e.Command != "" {
 		text += " (" + e.Command + ")"
 	}
 	if e.User != "" {
 		text += " of user " + e.User
 	}
-	return fmt.Sprintf("%s: %v", text, e.Err)
+	return text + ": " + e.Err.Error()
 }
 
 // Refused returns a StuckError with why, the reason why e cannot be signalled, and e's user, which may be the reason.

@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ type Claim struct {
 const restarted = "again "
 
 func (c Claim) line() string {
-	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
+	return map[bool]string{true: restarted}[c.Again] + strconv.Itoa(c.PID) + ":" + strconv.FormatUint(c.Start, 10) + " " + c.Token + " " + c.File + "\n"
 }
 
 // Claims parses MarkVariable in this process's environment. It skips lines that lack a field. A bad number counts as 0.

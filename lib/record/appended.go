@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -39,7 +38,11 @@ func SurvivorLine(n int, id process.Identity) string {
 
 // processLine includes the namespaces of id, as the process that appends the line need not share the owner's.
 func processLine(key string, id process.Identity) string {
-	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
+	line := []byte(key + "=" + strconv.Itoa(id.PID))
+	for _, n := range []uint64{id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS} {
+		line = strconv.AppendUint(append(line, ' '), n, 10)
+	}
+	return string(line) + "\n"
 }
 
 // parseAppended reads appended lines, except an unfinished last one. ok is false if a line is unknown or bad, which

@@ -2,7 +2,6 @@ package record
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ func (s Start) Later(other Start) Start {
 
 // String returns the start as it is written in last locks.
 func (s Start) String() string {
-	return fmt.Sprintf("%d %d %s", s.Boottime.Nanoseconds(), s.timeNS, s.boot)
+	return strconv.FormatInt(s.Boottime.Nanoseconds(), 10) + " " + strconv.FormatUint(s.timeNS, 10) + " " + s.boot
 }
 
 func parseStart(text string) (s Start, err error) {

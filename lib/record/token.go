@@ -1,11 +1,13 @@
 package record
 
 import (
-	"fmt"
+	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 )
 
 // NewToken returns 128 random bits in hexadecimal: the name of one acquisition.
 func NewToken() string {
-	return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) // no secret: the runtime's generator, seeded by the kernel, suffices
+	bits := binary.NativeEndian.AppendUint64(nil, rand.Uint64()) // no secret: the runtime's generator, seeded by the kernel, suffices
+	return hex.EncodeToString(binary.NativeEndian.AppendUint64(bits, rand.Uint64()))
 }

@@ -3,13 +3,14 @@ package runlog
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 	"adlock/lib/way"
 )
@@ -62,7 +63,7 @@ func (l *Log) Append(e Event) error {
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
-		return failed("append to", l.Path(), fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG))
+		return failed("append to", l.Path(), fault.Worded("line of "+strconv.Itoa(len(line))+" bytes: "+unix.EFBIG.Error(), unix.EFBIG))
 	}
 	d, err := l.open()
 	if err != nil {
@@ -182,7 +183,7 @@ func (f *file) write(line []byte, size int64) error {
 	n, err := sysfile.Write(f.fd, line)
 	if n > 0 && n < len(line) {
 		if _, err = sysfile.Write(f.fd, []byte(torn)); err == nil {
-			err = errors.New("short write")
+			err = unix.ENOSPC
 		}
 	}
 	return failed("write", f.path, err)

@@ -2,12 +2,13 @@ package runlog
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 )
 
@@ -23,7 +24,7 @@ func oldName(host string) string { return fileName(host) + rotated }
 
 func checkHost(host string) error {
 	if !isHost(host) {
-		return fmt.Errorf("runlog: host %q is not canonical", host)
+		return errors.New("runlog: host " + strconv.Quote(host) + " is not canonical")
 	}
 	return nil
 }
@@ -47,9 +48,9 @@ func openFolder(path string) (folder, error) {
 	d := folder{path, fd}
 	switch {
 	case !sysfile.IsOurs(&st):
-		err = refuse("open", path, "owned by user %d", st.Uid)
+		err = refuse("open", path, "owned by user "+strconv.FormatUint(uint64(st.Uid), 10))
 	case st.Mode&0o022 != 0:
-		err = refuse("open", path, "writable by others (mode %04o)", st.Mode&0o7777)
+		err = refuse("open", path, "writable by others (mode 0"+strconv.FormatUint(uint64(st.Mode&0o7777), 8)+")")
 	}
 	if err != nil {
 		d.close()
@@ -119,7 +120,7 @@ func (f *file) check() error {
 	case f.st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return refuse("open", f.path, "not a regular file")
 	case !sysfile.IsOurs(&f.st):
-		return refuse("open", f.path, "owned by user %d", f.st.Uid)
+		return refuse("open", f.path, "owned by user "+strconv.FormatUint(uint64(f.st.Uid), 10))
 	case f.st.Mode&0o600 != 0o600:
 		return failed("chmod", f.path, sysfile.Fchmod(f.fd, 0o600))
 	}
@@ -142,6 +143,6 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-func refuse(op, path, format string, args ...any) error {
-	return failed(op, path, fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...))
+func refuse(op, path, why string) error {
+	return failed(op, path, fault.Worded(unix.EPERM.Error()+": "+why, unix.EPERM))
 }

@@ -2,11 +2,11 @@ package runlog
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/lib/limit"
 )
 
@@ -63,7 +63,7 @@ func pair(line []byte) (key, value, rest []byte, err error) {
 		eq++
 	}
 	if eq == 0 || eq == len(line) || line[eq] != '=' {
-		return nil, nil, nil, fmt.Errorf("no key=value at %.40q", line)
+		return nil, nil, nil, errors.New("no key=value at " + excerpt(line))
 	}
 	key, line = line[:eq], line[eq+1:]
 	if len(line) > 0 && line[0] == '"' {
@@ -72,17 +72,21 @@ func pair(line []byte) (key, value, rest []byte, err error) {
 		value, rest = bare(line)
 	}
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", key, err)
+		return nil, nil, nil, about(key, err)
 	}
 	switch {
 	case len(rest) == 0:
 	case rest[0] == ' ' && len(rest) > 1:
 		rest = rest[1:]
 	default:
-		return nil, nil, nil, fmt.Errorf("%s: bad value at %.40q", key, rest)
+		return nil, nil, nil, about(key, errors.New("bad value at "+excerpt(rest)))
 	}
 	return key, value, rest, nil
 }
+
+func about(key []byte, err error) error { return fault.Worded(string(key)+": "+err.Error(), err) }
+
+func excerpt(line []byte) string { return strconv.Quote(string(line[:min(40, len(line))])) }
 
 func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c == '_' || c >= '0' && c <= '9'
@@ -104,7 +108,7 @@ func quoted(line []byte) (value, rest []byte, err error) {
 			end++
 		}
 		if end < len(line) && line[end] < ' ' {
-			return nil, nil, fmt.Errorf("control character %q", line[end])
+			return nil, nil, errors.New("control character " + strconv.QuoteRune(rune(line[end])))
 		}
 	}
 	if end >= len(line) {
@@ -115,7 +119,7 @@ func quoted(line []byte) (value, rest []byte, err error) {
 		value, ok = unquote(value)
 	}
 	if !ok {
-		return nil, nil, fmt.Errorf("bad escape in %.40q", line[:end])
+		return nil, nil, errors.New("bad escape in " + excerpt(line[:end]))
 	}
 	return value, rest, nil
 }
@@ -131,7 +135,7 @@ func (p *parser) set(key []byte, v []byte) error {
 			continue
 		}
 		if err := p.setField(i, v); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return about(key, err)
 		}
 		return nil
 	}
@@ -183,7 +187,7 @@ func setTime(t *time.Time, v []byte) (err error) {
 func parseInt(b []byte) (int, error) {
 	n, err := strconv.Atoi(string(b))
 	if err != nil {
-		return 0, fmt.Errorf("bad number %.40q", b)
+		return 0, errors.New("bad number " + excerpt(b))
 	}
 	return n, nil
 }
@@ -196,7 +200,7 @@ func parseSeconds(b []byte) (time.Duration, error) {
 	d, err := time.ParseDuration(text + "s")
 	_, fraction, dotted := strings.Cut(text, ".")
 	if err != nil || strings.Trim(text, "-.0123456789") != "" || dotted && fraction == "" || len(fraction) > 9 {
-		return 0, fmt.Errorf("bad duration %.40q", b)
+		return 0, errors.New("bad duration " + excerpt(b))
 	}
 	return d, nil
 }

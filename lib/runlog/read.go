@@ -3,13 +3,13 @@ package runlog
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +27,7 @@ type DamagedLine struct {
 }
 
 func (d *DamagedLine) Error() string {
-	return fmt.Sprintf("%s:%d: damaged line: %s", d.File, d.Line, d.Reason)
+	return d.File + ":" + strconv.Itoa(d.Line) + ": damaged line: " + d.Reason
 }
 
 const damagedText = 4 << 10

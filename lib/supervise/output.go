@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -41,7 +40,7 @@ func newOutput() (*output, error) {
 func (o *output) incomplete() error {
 	for _, file := range []held{o.out, o.trouble} {
 		if why := sysfile.NoRoomIn(int(file.Fd())); why != nil {
-			return fmt.Errorf("the output may be incomplete: --quiet-ok keeps it in %s: %w", file.place, why)
+			return fault.Worded("the output may be incomplete: --quiet-ok keeps it in "+file.place+": "+why.Error(), why)
 		}
 	}
 	return nil
@@ -76,7 +75,7 @@ func newTemporary() (*os.File, error) {
 		err = os.Remove(file.Name())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--quiet-ok keeps the output in TMPDIR, %s: %w", os.TempDir(), errors.Unwrap(err))
+		return nil, fault.Worded("--quiet-ok keeps the output in TMPDIR, "+os.TempDir()+": "+errors.Unwrap(err).Error(), errors.Unwrap(err))
 	}
 	return file, nil
 }

@@ -73,8 +73,7 @@ func (r *run) anyLeft() (bool, error) {
 	return len(members) > 0, err
 }
 
-// mostRecorded is the number of daemons above which recordRest records none: a newcomer that ends the job
-// needs room in the lock too.
+// mostRecorded is how many daemons recordRest records at most: a newcomer that ends the job needs room in the lock too.
 const mostRecorded = 64
 
 // recordRest records in the lock the daemons of a whole job. They have left the session in which the mark counts: if
@@ -104,10 +103,10 @@ func (r *run) recordRest() error {
 			away = append(away, id)
 		}
 	}
-	if len(away) == 0 || len(away) > mostRecorded {
+	if len(away) == 0 {
 		return nil
 	}
-	if err := r.job.Rest(away); !errors.Is(err, ErrBeingEnded) {
+	if err := r.job.Rest(away[:min(len(away), mostRecorded)]); !errors.Is(err, ErrBeingEnded) {
 		return err
 	}
 	return nil

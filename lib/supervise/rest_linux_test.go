@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"adlock/test/support/must"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/support/check"
+	"adlock/test/support/must"
 )
 
 // A newcomer that is killed while it ends the job leaves the job in this state: the command has died of TERM, and a
@@ -145,6 +147,18 @@ func TestAWholeJobEndsWithItsLastDaemon(t *testing.T) {
 	if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 {
 		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
 	}
+}
+
+func TestOfTooManyDaemonsAsManyAsFitAreRecorded(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{WholeJob: true, Pause: time.Millisecond, Args: sh(dir, fmt.Sprintf(`i=0
+		while [ $i -le %d ]; do i=$((i + 1)); setsid sh -c 'echo >"$1/d.$2"; exec sleep 613' sh "$1" $i >/dev/null 2>&1 & done
+		until set -- "$1" "$1"/d.* && [ $# -gt $i ]; do set -- "$1"; sleep 0.01; done; exit 6`, mostRecorded))})
+	supervisor := st.begin().PID
+	await(t, "the daemons to be recorded", func() bool { return exists(st.setup.Report + ".recorded") })
+	check.Equal(t, "recorded", len(strings.Fields(read(t, st.setup.Report+".recorded"))), mostRecorded)
+	signalTo(t, supervisor, syscall.SIGTERM)
+	st.wantEnd(6)
 }
 
 func TestSignalsReachTheDaemonOfAWholeJob(t *testing.T) {

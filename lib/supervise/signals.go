@@ -185,9 +185,9 @@ func (r *run) signalChild(sig syscall.Signal) {
 		r.signalHeirs(sig)
 		return
 	}
-	id, err := process.Of(r.pid)
-	if err == nil {
-		r.send(process.Entry{PID: id.PID, Start: id.Start, Command: r.job.Command}, sig)
+	e, err := process.Find(r.pid)
+	if r.note(err); err == nil {
+		r.send(e, sig)
 	}
 }
 

@@ -2,7 +2,6 @@ package sysfile
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -47,9 +46,14 @@ func lockTable() ([]byte, error) {
 
 var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // on these /proc/locks may show a device of major 0, unlike stat(2)
 
+func twoDigits(n uint32) string {
+	digits := strconv.FormatUint(uint64(n), 16)
+	return "0"[:max(0, 2-len(digits))] + digits
+}
+
 func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
-	device := fmt.Appendf(nil, "%02x:%02x:", unix.Major(dev), unix.Minor(dev))
+	device := []byte(twoDigits(unix.Major(dev)) + ":" + twoDigits(unix.Minor(dev)) + ":")
 	holder := 0
 	for line := range bytes.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.

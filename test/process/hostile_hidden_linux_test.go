@@ -94,3 +94,21 @@ func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
 		})
 	}
 }
+
+// A set-user-ID command may be signalled by the user that started it, but hidepid hides it from that user.
+func TestAHUPReachesASetUserIDCommandThatProcHides(t *testing.T) {
+	t.Parallel()
+	needHiding(t)
+	a := nobodys(t)
+	var fs unix.Statfs_t
+	sleep := copyOf(t, must.Get(exec.LookPath("sleep"))(t), os.ModeSetuid|0o755)
+	if must.Do(t, unix.Statfs(sleep, &fs)); fs.Flags&unix.ST_NOSUID != 0 {
+		need.Skip(t, "no set-user-ID programs here")
+	}
+	got := a.Shell(t, `$run `+sleep+` 20 &
+		until grep -q ^command= "$ADLOCK_DIR"/lock.*; do sleep 0.01; done 2>/dev/null
+		kill -HUP $!; wait $!`, hiding...)
+	if got.Status != 128+int(syscall.SIGHUP) {
+		t.Errorf("%+v", got)
+	}
+}

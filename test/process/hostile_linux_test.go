@@ -5,15 +5,22 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
+
+	"golang.org/x/sys/unix"
 )
 
 // nobody is a user without rights to anything of root's.
@@ -112,4 +119,29 @@ func TestALockDirectoryBelowRootsIsAcceptedInAUserNamespace(t *testing.T) {
 	a.Shell(t, "$run echo ran", mapped...).Ran(t)
 	must.Do(t, os.Chown(filepath.Dir(a.Dir), user+1, 0))
 	a.Shell(t, "$run echo ran").Refused(t, 77, "is above the lock directory, and another user's")
+}
+
+func TestWhatRootMustEndIsForeseenAsStuckWithItsCure(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	a := nobodys(t)
+	var fs unix.Statfs_t
+	sudo := copyOf(t, must.Get(exec.LookPath("setpriv"))(t), os.ModeSetuid|0o755)
+	if must.Do(t, unix.Statfs(sudo, &fs)); fs.Flags&unix.ST_NOSUID != 0 {
+		need.Skip(t, "no set-user-ID programs here")
+	}
+	as := []string{"setpriv", "--reuid", strconv.Itoa(nobody), "--regid", strconv.Itoa(nobody), "--clear-groups"}
+	job := helper.Command{Args: append(slices.Clone(as), "sh", "-c", "$run "+sudo+" --reuid 0 --regid 0 --clear-groups sleep 1000"), Env: a.Env()}.Start(t)
+	helper.Eventually(t, "root's process runs", func() bool {
+		return slices.ContainsFunc(helper.Session(job.PID), func(pid int) bool { return helper.Name(pid) == "sleep" })
+	})
+	for _, command := range []string{"$run --expire-after=0 echo ran", "$run --dry-run --expire-after=0 echo ran", a.Bin+` stop --dry-run "$ADLOCK_DIR"/lock.*`, a.Bin+` stop "$ADLOCK_DIR"/lock.*`} {
+		got := a.Shell(t, command, as...)
+		if got.Status != fault.StatusNotPermitted || !strings.Contains(got.Out+got.Err, " (sleep) of user 0: operation not permitted") ||
+			!strings.Contains(command, "--dry-run") && !strings.Contains(got.Err, "; root may end it: adlock stop '"+a.Dir) {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+	helper.KillSession(job.PID)
 }

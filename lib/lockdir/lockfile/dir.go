@@ -8,7 +8,6 @@ package lockfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,7 +135,7 @@ func openFailed(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		var refused *fs.PathError
 		if errors.As(err, &refused) {
-			return &fault.Error{Kind: fault.NotPermitted, Object: refused.Path, Err: fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path))}
+			return &fault.Error{Kind: fault.NotPermitted, Object: refused.Path, Err: withWayOut(refused, path)}
 		}
 	}
 	return fault.Wrap(path, err)
@@ -161,12 +160,16 @@ func cannotCreate(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
+func withWayOut(refused *fs.PathError, path string) error {
+	return fault.Worded(refused.Op+": "+refused.Err.Error()+" ("+config.WayOut(path)+")", refused.Err)
+}
+
 func cannotMake(path string, err error) error {
 	var refused *fs.PathError
 	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {
 		return cannotCreate(path, err)
 	}
-	return cannotCreate(path, fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path)))
+	return cannotCreate(path, withWayOut(refused, path))
 }
 
 // Path returns the path of the file of that name in the directory or, if name is "", of the directory itself.

@@ -2,7 +2,6 @@ package lockfile
 
 import (
 	"errors"
-	"io"
 	"slices"
 	"time"
 
@@ -66,11 +65,11 @@ func (f *file) tooLarge() error {
 	return &fault.Error{Kind: fault.IO, Object: f.Path(), Err: errTooLarge}
 }
 
-// write writes content in one call. A short write is an error: there would be no room for the rest either.
+// write writes content in one call. A short write is an error, as there is no room for the rest either.
 func (f *file) write(content []byte) error {
 	n, err := sysfile.Write(f.fd, content)
 	if err == nil && n < len(content) {
-		return &fault.Error{Kind: fault.IO, Object: f.Path(), Err: io.ErrShortWrite}
+		return &fault.Error{Kind: fault.IO, Object: f.Path(), Err: unix.ENOSPC}
 	}
 	return f.wrap(err)
 }

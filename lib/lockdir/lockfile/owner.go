@@ -2,7 +2,6 @@ package lockfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -150,7 +149,7 @@ func (a *Active) Survived() error {
 		return a.wrap(err)
 	}
 	if err := job.OfThisBoot().Survived(); err != nil {
-		return &fault.Error{Kind: fault.NotPermitted, Object: a.Path(), Err: fmt.Errorf("not released: %w", err)}
+		return &fault.Error{Kind: fault.NotPermitted, Object: a.Path(), Err: fault.Worded("not released: "+err.Error(), err)}
 	}
 	return nil
 }

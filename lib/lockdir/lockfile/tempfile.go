@@ -2,7 +2,6 @@ package lockfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -100,7 +99,7 @@ func (t *TempFile) Link(name string) error {
 // fs.protected_hardlinks; network and older systems give the others.
 func cannotLink(path string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+
+		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fault.Worded(err.Error()+" (hard links are refused here: "+
 			"the file system has none, or fs.protected_hardlinks forbids them; name another directory by ADLOCK_DIR)", err)}
 	}
 	return cannotCreate(path, err)

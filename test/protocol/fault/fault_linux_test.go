@@ -45,7 +45,7 @@ var faults = []failure{
 	{"error=ENOLCK", "no locks available", []int{fault.StatusSystem}, []string{"flock"}},
 	{"error=EACCES", "permission denied", []int{fault.StatusCannotCreate, fault.StatusNotPermitted}, names},
 	{"error=EINTR", "", nil, nil},
-	{"retval=2", "short write", []int{fault.StatusIO}, []string{"write"}},
+	{"retval=2", "no space left on device", []int{fault.StatusIO}, []string{"write"}},
 }
 
 func TestAFailedSystemCallIsReportedAndTheAtomStaysUsable(t *testing.T) {
@@ -121,7 +121,7 @@ func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection
 	s.NoTwoSharedTheAtom()
 	s.BystandersAreUnhurt()
 	s.TemporariesAreSwept()
-	s.RunlogIsWhole(f.words == "short write")
+	s.RunlogIsWhole(f.what == "retval=2")
 	if t.Failed() {
 		t.Logf("status %d after %s\n%s", status, call, s.Trouble())
 	}
