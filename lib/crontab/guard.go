@@ -9,7 +9,10 @@ import (
 	"adlock/lib/cronline"
 )
 
-const shellVariable = "ADLOCK_SHELL"
+const (
+	shellVariable = "ADLOCK_SHELL"
+	nameVariable  = "ADLOCK_NAME"
+)
 
 // Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL of
 // the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
@@ -30,17 +33,22 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			if err == nil && !said.Unlocked && w.Refusal != nil {
 				err = w.Refusal(Completed(v.value, l.User, w.Filed), said)
 			}
+			onLine, j := nameOn(said), nameJob(l, v, !said.Unlocked)
 			switch {
 			case err != nil:
 				why = err.Error()
 			case !said.Unlocked && !slices.ContainsFunc(said.Settings, namesPlace.MatchString) && w.isHomeless(l.User, v):
 				why = w.homeless(l)
 			case !said.Unlocked:
+				made, _ := cronline.NameOf(said.Text)
+				j.name = cmp.Or(onLine, v.value(nameVariable), made)
 				r.Done++
-				r.Told = append(r.Told, drawbacks(l, said.Name)...)
+				r.Told = append(r.Told, drawbacks(l, j.name == made)...)
 			}
-			jobs[l] = nameJob(l, v, !said.Unlocked && said.Name == "")
-			taken.add(l, jobs[l])
+			taken.add(l, j)
+			if onLine == "" { // a person may give one name to several lines
+				jobs[l] = j
+			}
 		}
 		if why != "" {
 			return Result{}, &Left{l, why}
@@ -58,6 +66,13 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	return r, nil
 }
 
+// nameOn returns the name that a line itself gives to its lock; "": it gives none.
+func nameOn(said cronline.Line) string {
+	_, after, _ := strings.Cut(" "+strings.Join(said.Settings, " ")+" ", " "+nameVariable+"=")
+	name, _, _ := strings.Cut(after, " ")
+	return cmp.Or(said.Name, name)
+}
+
 func cannotMove(l *Line) string {
 	switch {
 	case l.Name == "SHELL" && Guards(l.Value):
@@ -70,11 +85,11 @@ func cannotMove(l *Line) string {
 	return ""
 }
 
-func drawbacks(l *Line, name string) (all []Left) {
+func drawbacks(l *Line, isNameMade bool) (all []Left) {
 	if part := Background(l.Command); part != "" {
 		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + cronline.Shown(part)})
 	}
-	if part := VersionInPath(l.Command); part != "" && name == "" {
+	if part := VersionInPath(l.Command); part != "" && isNameMade {
 		all = append(all, Left{l, part + ChangesLock + "; name it by hand (: NAME ;)"})
 	}
 	return all

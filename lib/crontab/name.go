@@ -51,7 +51,7 @@ func (n names) collision(j candidate) string {
 	for _, other := range n[j.name] {
 		if other.identity != j.identity {
 			return "would have one lock with line " + strconv.Itoa(other.line) + ", " + j.name +
-				", and is another job by its variables, user or input: name it by hand (adlock run --name)"
+				", and is another job by its command, variables, user or input: name it by hand (adlock run --name)"
 		}
 	}
 	return ""
