@@ -85,7 +85,7 @@ type answer[T any] struct {
 
 // everyone calls see for root and for each user of this machine with a lock directory, with that user's rights, and for
 // several users at once. see's value is used even if see also returns an error. everyone returns the last error and
-// prints the others; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
+// prints the others; with --watch, it returns all; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
 // read. If the query is the whole name of an atom, all has only the users of such an atom. It also has users without
 // a lock directory whom q.remembers.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
@@ -130,7 +130,10 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			if errors.Is(err, errSilent) {
 				silent[u.UID] = err
 			}
-			if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
+			switch {
+			case q.watch: // status clears the screen before it reports failed
+				failed.last = errors.Join(failed.last, err)
+			case q.output == "" || u.UID == 0: // otherwise the metrics report it (tellMetricsOfAll)
 				failed.add(err)
 			}
 		}

@@ -132,8 +132,18 @@ func TestStatusOfAllUsersExitsWith141IfItsOutputIsClosed(t *testing.T) {
 
 func TestOnlyRootMayUseTheOptionAllUsers(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `for v in status metrics log report; do as one $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
-	if r.Out != "77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 4 {
+	r := onHost(t, `for v in status "status --watch" metrics log report; do as one timeout 30 $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
+	if r.Out != "77\n77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 5 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEachWatchedTableIsFollowedByItsErrors(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `timeout 30 $a status --all-users --watch nosuch; echo $?; chmod 777 $d /mnt/two/.local/state/adlock
+for v in --watch "--watch --failed --json"; do timeout 30 $a status --all-users $v 2>&1 | sed '/writable/q'; done`)
+	const errors = `adlock: /mnt/two/\S* lock directory is writable by others[^\n]*/mnt/mallory/\S* lock directory is writable by others[^\n]*\n`
+	if r.Status != 0 || !regexp.MustCompile(`^64\nATOM [^\n]*\n[^\n]* first [^\n]*\n`+errors+`\[\]\n`+errors+`$`).MatchString(r.Out) || !strings.Contains(r.Err, "nosuch") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -41,7 +41,7 @@ const refresh = 2 * time.Second
 func status(q *query) error {
 	for {
 		text, shows, failed := statusText(q)
-		if failed != nil && !(q.allUsers && q.watch) {
+		if failed != nil && (text == nil || !(q.allUsers && q.watch)) {
 			return errors.Join(write(text), failed)
 		}
 		if q.watch && !q.json && terminal.Is(os.Stdout) {
@@ -54,10 +54,14 @@ func status(q *query) error {
 		if err != nil || !q.watch {
 			return err
 		}
+		if failed != nil {
+			fault.Report(failed)
+		}
 		time.Sleep(refresh)
 	}
 }
 
+// statusText returns a nil text if there is nothing to show but failed.
 func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
@@ -71,7 +75,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	if q.failed {
 		rows = slices.DeleteFunc(rows, func(r *row) bool { return !r.inTrouble() })
 	}
-	shows = len(rows) > 0
+	shows, text = len(rows) > 0, []byte{}
 	switch {
 	case q.json:
 		text = arrayOf(rows, (*row).object)
