@@ -48,6 +48,7 @@ type account struct {
 	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // errors about what could not be read
 
+	unread  bool      // a runlog could not be read to its end
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
@@ -397,11 +398,13 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 				a.begins = e.Time
 			}
 		case err != nil:
+			a.unread = true
 			a.fail(fault.Wrap(path, renamed(err, through, path)))
 		default:
 			a.seen = append(a.seen, e)
 		}
 		if a.damaged > mostDamaged || !a.alive() {
+			a.unread = true
 			a.fail(fault.New(fault.Unavailable, path, "the runlog was not read to its end"))
 			break
 		}

@@ -380,6 +380,15 @@ again then; mv /mnt/one /mnt/away; again without; mv /var/lib/adlock /mnt/own; a
 		`without adlock_user_read{user="one"} 0`, `without adlock_denials_total{user="one",`, `root adlock_user_read{user="0"} 0`, `root adlock_denials_total{user="0",`)
 }
 
+func TestMetricsCountTheEventsOfAnUnreadRunlogLater(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `$a run --name own -- true; cd /mnt; log=adlock/program.dax.runlog; f=/mnt/adlock.prom
+sed -i 's/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/' /var/lib/$log one/.local/state/$log; $a metrics --all-users -o $f; sed -i 's/^\(adlock_counted_until_timestamp_seconds\).*/\1 1500000000/' $f
+for at in /var/lib one/.local/state; do mv $at/$log $at/log; mkdir $at/$log; done; $a metrics --all-users -o $f
+for at in /var/lib one/.local/state; do rmdir $at/$log; mv $at/log $at/$log; done; $a metrics --all-users -o $f; grep -c '^adlock_runs_total{user="\(root\|one\)".*success"} 2$' $f`)
+	r.Is(t, 0, "2\n", "adlock: /var/lib/adlock/program.dax.runlog: open: is a directory\n")
+}
+
 func TestAtomsOnlyInTheRunlogAreOmittedIfTheTimeIsUp(t *testing.T) {
 	t.Setenv("ADLOCK_STORE", "etcd://h/p") // which does not list them either
 	waits := past{}
