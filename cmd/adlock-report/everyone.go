@@ -48,7 +48,7 @@ type account struct {
 	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // errors about what could not be read
 
-	unread  bool      // a runlog could not be read to its end
+	unread  bool      // a runlog could not be read
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
@@ -131,10 +131,9 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			if errors.Is(err, errSilent) {
 				silent[u.UID] = err
 			}
-			switch {
-			case q.watch: // status clears the screen before it reports failed
+			if q.watch { // status clears the screen before it reports failed
 				failed.last = errors.Join(failed.last, err)
-			case q.output == "" || u.UID == 0: // otherwise the metrics report it (tellMetricsOfAll)
+			} else if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
 				failed.add(err)
 			}
 		}
@@ -404,7 +403,6 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 			a.seen = append(a.seen, e)
 		}
 		if a.damaged > mostDamaged || !a.alive() {
-			a.unread = true
 			a.fail(fault.New(fault.Unavailable, path, "the runlog was not read to its end"))
 			break
 		}

@@ -61,12 +61,11 @@ func status(q *query) error {
 	}
 }
 
-// statusText returns a nil text if there is nothing to show but failed.
 func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
 	if failed != nil && len(all) == 0 {
-		return nil, false, failed
+		return nil, false, failed // a nil text: there is nothing to show but the error
 	}
 	rows, err := q.chosen(all)
 	if err != nil {

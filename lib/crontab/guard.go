@@ -9,10 +9,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-const (
-	shellVariable = "ADLOCK_SHELL"
-	nameVariable  = "ADLOCK_NAME"
-)
+const shellVariable = "ADLOCK_SHELL"
 
 // Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL of
 // the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
@@ -41,7 +38,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 				why = w.homeless(l)
 			case !said.Unlocked:
 				made, _ := cronline.NameOf(said.Text)
-				j.name = cmp.Or(onLine, v.value(nameVariable), made)
+				j.name = cmp.Or(onLine, v.value("ADLOCK_NAME"), made)
 				r.Done++
 				r.Told = append(r.Told, drawbacks(l, j.name == made)...)
 			}
@@ -68,7 +65,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 
 // nameOn returns the name that a line itself gives to its lock; "": it gives none.
 func nameOn(said cronline.Line) string {
-	_, after, _ := strings.Cut(" "+strings.Join(said.Settings, " ")+" ", " "+nameVariable+"=")
+	_, after, _ := strings.Cut(" "+strings.Join(said.Settings, " ")+" ", " ADLOCK_NAME=")
 	name, _, _ := strings.Cut(after, " ")
 	return cmp.Or(said.Name, name)
 }
