@@ -13,7 +13,7 @@ const shellVariable = "ADLOCK_SHELL"
 
 // Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL of
 // the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
-// SHELL=shell, or would share its lock with another job, refused is that line, and r is empty.
+// SHELL=shell, or would share a lock that it does not name with another job, refused is that line, and r is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs, taken := noVariables(), map[*Line]candidate{}, names{}
 	for i := range lines {
@@ -41,11 +41,11 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 				j.name = cmp.Or(onLine, v.value("ADLOCK_NAME"), made)
 				r.Done++
 				r.Told = append(r.Told, drawbacks(l, j.name == made)...)
+				if onLine == "" { // a person may give one name to several lines
+					jobs[l] = j
+				}
 			}
 			taken.add(l, j)
-			if onLine == "" { // a person may give one name to several lines
-				jobs[l] = j
-			}
 		}
 		if why != "" {
 			return Result{}, &Left{l, why}
