@@ -40,7 +40,7 @@ func showConfig(q *query) error {
 	found := tellMistakes(append(config.Mistakes(run.Options), environmentMistakes()...))
 	all := config.InForce(name)
 	if q.json {
-		return errors.Join(write(arrayOf(all, func(s config.Setting) any { return s })), found)
+		return cmp.Or(write(arrayOf(all, func(s config.Setting) any { return s })), found)
 	}
 	lines := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, s := range all {
@@ -50,7 +50,7 @@ func showConfig(q *query) error {
 	for _, line := range fit(lines, nil) {
 		text = append(text, joined(line)+"\n"...)
 	}
-	return errors.Join(write(text), found)
+	return cmp.Or(write(text), found)
 }
 
 func checkSettings(q *query) error {

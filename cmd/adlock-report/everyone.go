@@ -48,6 +48,7 @@ type account struct {
 	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // errors about what could not be read
 
+	unread  bool      // a runlog could not be read
 	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
@@ -85,7 +86,7 @@ type answer[T any] struct {
 
 // everyone calls see for root and for each user of this machine with a lock directory, with that user's rights, and for
 // several users at once. see's value is used even if see also returns an error. everyone returns the last error and
-// prints the others; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
+// prints the others; with --watch, it returns all; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
 // read. If the query is the whole name of an atom, all has only the users of such an atom. It also has users without
 // a lock directory whom q.remembers.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
@@ -130,7 +131,9 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			if errors.Is(err, errSilent) {
 				silent[u.UID] = err
 			}
-			if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
+			if q.watch { // status clears the screen before it reports failed
+				failed.last = errors.Join(failed.last, err)
+			} else if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
 				failed.add(err)
 			}
 		}
@@ -394,6 +397,7 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 				a.begins = e.Time
 			}
 		case err != nil:
+			a.unread = true
 			a.fail(fault.Wrap(path, renamed(err, through, path)))
 		default:
 			a.seen = append(a.seen, e)

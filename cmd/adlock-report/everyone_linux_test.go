@@ -132,8 +132,18 @@ func TestStatusOfAllUsersExitsWith141IfItsOutputIsClosed(t *testing.T) {
 
 func TestOnlyRootMayUseTheOptionAllUsers(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `for v in status metrics log report; do as one $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
-	if r.Out != "77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 4 {
+	r := onHost(t, `for v in status "status --watch" metrics log report; do as one timeout 30 $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
+	if r.Out != "77\n77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 5 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEachWatchedTableIsFollowedByItsErrors(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `timeout 30 $a status --all-users --watch nosuch; echo $?; chmod 777 $d /mnt/two/.local/state/adlock
+for v in --watch "--watch --failed --json"; do timeout 30 $a status --all-users $v 2>&1 | sed '/writable/q'; done`)
+	const errors = `adlock: /mnt/two/\S* lock directory is writable by others[^\n]*/mnt/mallory/\S* lock directory is writable by others[^\n]*\n`
+	if r.Status != 0 || !regexp.MustCompile(`^64\nATOM [^\n]*\n[^\n]* first [^\n]*\n`+errors+`\[\]\n`+errors+`$`).MatchString(r.Out) || !strings.Contains(r.Err, "nosuch") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -368,6 +378,15 @@ again then; mv /mnt/one /mnt/away; again without; mv /var/lib/adlock /mnt/own; a
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`,
 		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`,
 		`without adlock_user_read{user="one"} 0`, `without adlock_denials_total{user="one",`, `root adlock_user_read{user="0"} 0`, `root adlock_denials_total{user="0",`)
+}
+
+func TestMetricsCountTheEventsOfAnUnreadRunlogLater(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `$a run --name own -- true; cd /mnt; log=adlock/program.dax.runlog; f=/mnt/adlock.prom
+sed -i 's/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/' /var/lib/$log one/.local/state/$log; $a metrics --all-users -o $f; sed -i 's/^\(adlock_counted_until_timestamp_seconds\).*/\1 1500000000/' $f
+for at in /var/lib one/.local/state; do mv $at/$log $at/log; mkdir $at/$log; done; $a metrics --all-users -o $f
+for at in /var/lib one/.local/state; do rmdir $at/$log; mv $at/log $at/$log; done; $a metrics --all-users -o $f; grep -c '^adlock_runs_total{user="\(root\|one\)".*success"} 2$' $f`)
+	r.Is(t, 0, "2\n", "adlock: /var/lib/adlock/program.dax.runlog: open: is a directory\n")
 }
 
 func TestAtomsOnlyInTheRunlogAreOmittedIfTheTimeIsUp(t *testing.T) {

@@ -137,7 +137,7 @@ func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string)
 		if l.wants(e) {
 			last = append(last, *e)
 		}
-		if len(last) > 2*n { // not at each event, as this moves n events
+		if len(last)-n > n { // not at each event, as this moves n events
 			last = append(last[:0], last[len(last)-n:]...)
 		}
 	})

@@ -85,11 +85,12 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		}
 		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
-		if err == nil {
-			m.Users[0].Omitted += a.omitted
-			m.Damaged += a.damaged
+		if err != nil || a.unread || a.damaged > mostDamaged || !a.goesOn() { // what was not read now is counted later
+			return nil, err
 		}
-		return m, err
+		m.Users[0].Omitted += a.omitted
+		m.Damaged += a.damaged
+		return m, nil
 	})
 	if all == nil {
 		return failed

@@ -28,10 +28,11 @@ func usersIn(passwd, group string) ([]otherUser, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := os.ReadFile(group)
+	members, err := os.ReadFile(group)
 	if err != nil {
 		return nil, err
 	}
+	groups := groupsByMember(string(members))
 	var users []otherUser
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
@@ -42,7 +43,7 @@ func usersIn(passwd, group string) ([]otherUser, error) {
 		if uid < 0 || gid < 0 || slices.ContainsFunc(users, func(u otherUser) bool { return u.UID == uid }) {
 			continue
 		}
-		u := otherUser{Name: f[0], UID: uid, GID: gid, Groups: groupsOf(f[0], string(groups))}
+		u := otherUser{Name: f[0], UID: uid, GID: gid, Groups: groups[f[0]]}
 		if slices.ContainsFunc(users, func(other otherUser) bool { return other.Name == u.Name }) {
 			u.Name = strconv.Itoa(uid)
 		}
@@ -63,12 +64,16 @@ func idNumber(text string) int {
 	return int(n)
 }
 
-func groupsOf(name, groups string) (gids []int) {
-	for line := range strings.Lines(groups) {
+func groupsByMember(text string) map[string][]int {
+	groups := map[string][]int{}
+	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-		if len(f) == 4 && idNumber(f[2]) >= 0 && slices.Contains(strings.Split(f[3], ","), name) {
-			gids = append(gids, idNumber(f[2]))
+		if len(f) != 4 || idNumber(f[2]) < 0 {
+			continue
+		}
+		for member := range strings.SplitSeq(f[3], ",") {
+			groups[member] = append(groups[member], idNumber(f[2]))
 		}
 	}
-	return gids
+	return groups
 }

@@ -203,8 +203,7 @@ func listPauses(q *query) error {
 	}
 	var text []byte
 	for _, p := range all {
-		what := cmp.Or(string(p.name), "all jobs of this host")
-		text = append(text, terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago")+"\n"...)
+		text = append(text, terminal.Clean(cmp.Or(string(p.name), "all jobs of this host")+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago")+"\n"...)
 	}
 	return write(text)
 }

@@ -35,29 +35,28 @@ func tellReport(q *query) error {
 	if err != nil {
 		return err
 	}
-	dir := past.dir
-	r, failed := report.Build(history.Read(dir), report.Options{
+	r, failed := report.Build(history.Read(past.dir), report.Options{
 		Since: q.since.Value, Now: q.now, Match: past.chosen.has, State: past.state,
 	})
-	tellDamage(r.Damaged, dir, "adlock log")
-	nothing := nothingIn(dir)
+	tellDamage(r.Damaged, past.dir, "adlock log")
+	nothing := nothingIn(past.dir)
 	if q.atom != "" && r.IsEmpty() {
-		if err := q.tellNone("report", dir, past.entries); err != nil {
+		if err := q.tellNone("report", past.dir, past.entries); err != nil {
 			return err
 		}
 		nothing = ""
 	}
 	if q.html == "" {
-		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(dir, failed))
+		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(past.dir, failed))
 	}
-	chart, failedToo := report.BuildChart(history.Read(dir), report.ChartOptions{
+	chart, failedToo := report.BuildChart(history.Read(past.dir), report.ChartOptions{
 		Since: q.since.Value, Until: q.now, Margin: true, Columns: report.SVGColumns, Match: past.chosen.has, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
 		err = save(q.html, page)
 	}
-	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
+	return errors.Join(err, fault.Wrap(past.dir, cmp.Or(failed, failedToo)))
 }
 
 func (q *query) tellReportOfAll() error {

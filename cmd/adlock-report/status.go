@@ -41,7 +41,7 @@ const refresh = 2 * time.Second
 func status(q *query) error {
 	for {
 		text, shows, failed := statusText(q)
-		if failed != nil && !(q.allUsers && q.watch) {
+		if failed != nil && (text == nil || !(q.allUsers && q.watch)) {
 			return errors.Join(write(text), failed)
 		}
 		if q.watch && !q.json && terminal.Is(os.Stdout) {
@@ -54,6 +54,9 @@ func status(q *query) error {
 		if err != nil || !q.watch {
 			return err
 		}
+		if failed != nil {
+			fault.Report(failed)
+		}
 		time.Sleep(refresh)
 	}
 }
@@ -62,7 +65,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
 	if failed != nil && len(all) == 0 {
-		return nil, false, failed
+		return nil, false, failed // a nil text: there is nothing to show but the error
 	}
 	rows, err := q.chosen(all)
 	if err != nil {
@@ -71,7 +74,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	if q.failed {
 		rows = slices.DeleteFunc(rows, func(r *row) bool { return !r.inTrouble() })
 	}
-	shows = len(rows) > 0
+	shows, text = len(rows) > 0, []byte{}
 	switch {
 	case q.json:
 		text = arrayOf(rows, (*row).object)

@@ -74,7 +74,7 @@ func table(rows []*row, now time.Time) string {
 	paint := terminal.Colours(os.Stdout)
 	state := slices.IndexFunc(lines[0], func(head string) bool { return strings.TrimSpace(head) == "STATE" })
 	var w strings.Builder
-	told := "" // the user and the pause of the row above
+	var told, before string // the user and the pause of this row and of the row above
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
@@ -86,8 +86,7 @@ func table(rows []*row, now time.Time) string {
 		}
 		w.WriteString(joined(line) + "\n")
 		if i > 0 {
-			before := told
-			told = ""
+			before, told = told, ""
 			for _, n := range rows[i-1].notes(now) {
 				if n.pause {
 					told = rows[i-1].user + " " + n.text

@@ -34,18 +34,17 @@ func drawTimeline(q *query) error {
 	if err != nil {
 		return err
 	}
-	dir := past.dir
 	width := terminal.Width(os.Stdout)
 	columns := report.ChartColumns(width)
 	if q.svg != "" {
 		columns = report.SVGColumns
 	}
-	chart, failed := report.BuildChart(history.Read(dir), report.ChartOptions{
+	chart, failed := report.BuildChart(history.Read(past.dir), report.ChartOptions{
 		Since: since, Until: until, Margin: !q.until.Set, Columns: columns, Match: past.chosen.has, State: past.state,
 	})
-	tellDamage(chart.Damaged, dir, "adlock log")
+	tellDamage(chart.Damaged, past.dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
-		if err := q.tellNone("timeline", dir, past.entries); err != nil {
+		if err := q.tellNone("timeline", past.dir, past.entries); err != nil {
 			return err
 		}
 	}
@@ -56,7 +55,7 @@ func drawTimeline(q *query) error {
 		text := report.ChartText{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
 		err = write([]byte(text.Render(chart)))
 	case q.atom == "": // else tellNone has reported it
-		err = write([]byte(nothingIn(dir)))
+		err = write([]byte(nothingIn(past.dir)))
 	}
-	return errors.Join(err, fault.Wrap(dir, failed))
+	return errors.Join(err, fault.Wrap(past.dir, failed))
 }

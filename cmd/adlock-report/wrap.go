@@ -195,7 +195,8 @@ func homelessTest(as asUser) func(name, home string) bool {
 	_, _, err := config.FiledLocations()
 	elsewhere := err == nil && (isFiledForAll("ADLOCK_DIR") || isFiledForAll("ADLOCK_STORE"))
 	return rememberedOfUser(func(name, home string) bool {
-		return !elsewhere && as(name, func() bool { return isHomeless(name, home) })
+		known := lookUp(name)
+		return !elsewhere && as(name, func() bool { return isHomeless(known, home) })
 	})
 }
 
@@ -205,9 +206,8 @@ func isFiledForAll(variable string) bool {
 }
 
 // isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the user's own). It
-// is false for root and for an unknown user, and if the caller may not look there.
-func isHomeless(name, home string) bool {
-	known := lookUp(name)
+// is false for root and for an unknown user (nil), and if the caller may not look there.
+func isHomeless(known *user.User, home string) bool {
 	if known == nil || known.Uid == "0" {
 		return false
 	}
@@ -242,7 +242,7 @@ func dirOf(name, home string, as asUser) string {
 		return ""
 	case uid == 0, as(known.Username, func() bool { return config.IsUsers(config.UserDir(uid), uid) }):
 		return config.UserDir(uid)
-	case as(known.Username, func() bool { return isHomeless(known.Username, "") }):
+	case as(known.Username, func() bool { return isHomeless(known, "") }):
 		return ""
 	}
 	return config.DirOfHome(cmp.Or(home, known.HomeDir))

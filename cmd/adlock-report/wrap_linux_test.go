@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -238,4 +239,16 @@ func TestWrapAddsAndRemovesTheShellLineInAPipe(t *testing.T) {
 	wrapped := p.wrap(t, text)
 	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")
 	p.wrap(t, both.Out, "--unwrap").Is(t, 0, strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1), "…")
+}
+
+// A thread that reads with another user's rights may go on after its time is up.
+func TestNoUserIsLookedUpWhileFilesAreRead(t *testing.T) {
+	look := lookUp
+	defer func() { lookUp = look }()
+	as := func(_ string, do func() bool) bool {
+		lookUp = func(name string) *user.User { t.Errorf("%s is looked up", name); return nil }
+		defer func() { lookUp = look }()
+		return do()
+	}
+	_, _, _ = homelessTest(as)("nobody", ""), dirOf("nobody", "", as), isFiled("nobody", "ADLOCK_DIR", as)
 }

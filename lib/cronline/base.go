@@ -151,7 +151,7 @@ func Ran(words []string) (left []string, important bool) {
 
 // ShellText returns the command that a shell is called with after -c. ok is false if words are no such call.
 func ShellText(words []string) (text string, ok bool) {
-	if !isIn(starters, path.Base(words[0])) {
+	if len(words) == 0 || !isIn(starters, path.Base(words[0])) {
 		return "", false
 	}
 	for i, word := range words[:len(words)-1] {

@@ -204,10 +204,8 @@ func anyShells(words []string) (texts []string) {
 }
 
 func calledShell(words []string) (texts []string) {
-	if words = cronline.Called(words); len(words) > 0 {
-		if inner, ok := cronline.ShellText(words); ok {
-			texts = append(texts, inner)
-		}
+	if inner, ok := cronline.ShellText(cronline.Called(words)); ok {
+		return []string{inner}
 	}
-	return texts
+	return nil
 }

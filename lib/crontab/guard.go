@@ -13,7 +13,7 @@ const shellVariable = "ADLOCK_SHELL"
 
 // Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL of
 // the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
-// SHELL=shell, or would share its lock with another job, refused is that line, and r is empty.
+// SHELL=shell, or would share a lock that it does not name with another job, refused is that line, and r is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs, taken := noVariables(), map[*Line]candidate{}, names{}
 	for i := range lines {
@@ -30,17 +30,22 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			if err == nil && !said.Unlocked && w.Refusal != nil {
 				err = w.Refusal(Completed(v.value, l.User, w.Filed), said)
 			}
+			onLine, j := nameOn(said), nameJob(l, v, !said.Unlocked)
 			switch {
 			case err != nil:
 				why = err.Error()
 			case !said.Unlocked && !slices.ContainsFunc(said.Settings, namesPlace.MatchString) && w.isHomeless(l.User, v):
 				why = w.homeless(l)
 			case !said.Unlocked:
+				made, _ := cronline.NameOf(said.Text)
+				j.name = cmp.Or(onLine, v.value("ADLOCK_NAME"), made)
 				r.Done++
-				r.Told = append(r.Told, drawbacks(l, said.Name)...)
+				r.Told = append(r.Told, drawbacks(l, j.name == made)...)
+				if onLine == "" { // a person may give one name to several lines
+					jobs[l] = j
+				}
 			}
-			jobs[l] = nameJob(l, v, !said.Unlocked && said.Name == "")
-			taken.add(l, jobs[l])
+			taken.add(l, j)
 		}
 		if why != "" {
 			return Result{}, &Left{l, why}
@@ -58,6 +63,13 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	return r, nil
 }
 
+// nameOn returns the name that a line itself gives to its lock; "": it gives none.
+func nameOn(said cronline.Line) string {
+	_, after, _ := strings.Cut(" "+strings.Join(said.Settings, " ")+" ", " ADLOCK_NAME=")
+	name, _, _ := strings.Cut(after, " ")
+	return cmp.Or(said.Name, name)
+}
+
 func cannotMove(l *Line) string {
 	switch {
 	case l.Name == "SHELL" && Guards(l.Value):
@@ -70,11 +82,11 @@ func cannotMove(l *Line) string {
 	return ""
 }
 
-func drawbacks(l *Line, name string) (all []Left) {
+func drawbacks(l *Line, isNameMade bool) (all []Left) {
 	if part := Background(l.Command); part != "" {
 		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + cronline.Shown(part)})
 	}
-	if part := VersionInPath(l.Command); part != "" && name == "" {
+	if part := VersionInPath(l.Command); part != "" && isNameMade {
 		all = append(all, Left{l, part + ChangesLock + "; name it by hand (: NAME ;)"})
 	}
 	return all

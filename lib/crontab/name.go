@@ -22,13 +22,16 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the lock's name and the identity of a job that has --name or will be wrapped (wraps); else "" and "".
+// nameJob returns the lock's name and the identity of a job that has --name or ADLOCK_NAME, or will be wrapped (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %016x %q %q", l.User, v.hash, passedOn(l.Command), l.Input)}
 	}
 	if found := given.FindStringSubmatch(l.Command); found != nil && lockerOf(l.Command) != "" {
 		return candidate{found[1], "line " + strconv.Itoa(l.Number)}
+	}
+	if lockerOf(l.Command) == "adlock" {
+		return candidate{v.value("ADLOCK_NAME"), "line " + strconv.Itoa(l.Number)}
 	}
 	return candidate{}
 }
@@ -51,7 +54,7 @@ func (n names) collision(j candidate) string {
 	for _, other := range n[j.name] {
 		if other.identity != j.identity {
 			return "would have one lock with line " + strconv.Itoa(other.line) + ", " + j.name +
-				", and is another job by its variables, user or input: name it by hand (adlock run --name)"
+				", and is another job by its command, variables, user or input: name it by hand (adlock run --name)"
 		}
 	}
 	return ""

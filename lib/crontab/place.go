@@ -24,8 +24,9 @@ var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/
 // System returns the files where cron looks for crontabs, without copies by an editor or a package, and the
 // errors of unreadable directories. Unread says which of the files cron skips. Tests put root before all paths.
 func System(root string) (paths []string, failed []error) {
-	if _, err := os.Stat(root + systemTab); err == nil {
-		paths = append(paths, root+systemTab)
+	var found []os.FileInfo
+	if info, err := os.Stat(root + systemTab); err == nil {
+		paths, found = append(paths, root+systemTab), append(found, info)
 	}
 	for _, dir := range append([]string{systemDir}, spools...) {
 		entries, err := os.ReadDir(root + dir)
@@ -34,8 +35,10 @@ func System(root string) (paths []string, failed []error) {
 		}
 		for _, entry := range entries {
 			path := filepath.Join(root+dir, entry.Name())
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !isCopy(entry.Name()) && !slices.ContainsFunc(paths, sameAs(info)) {
-				paths = append(paths, path)
+			info, err := os.Stat(path)
+			isFound := func(other os.FileInfo) bool { return os.SameFile(info, other) } // one spool may be a link to another
+			if err == nil && info.Mode().IsRegular() && !isCopy(entry.Name()) && !slices.ContainsFunc(found, isFound) {
+				paths, found = append(paths, path), append(found, info)
 			}
 		}
 	}
@@ -73,14 +76,6 @@ func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure strin
 		return "it does not belong to root", "chown root it"
 	}
 	return "", ""
-}
-
-// sameAs returns a function that reports whether a path leads to the same file, as one spool may be a link to another.
-func sameAs(info os.FileInfo) func(path string) bool {
-	return func(path string) bool {
-		other, err := os.Stat(path)
-		return err == nil && os.SameFile(info, other)
-	}
 }
 
 // Place returns whether lines of the crontab at path name users. If the crontab is one user's own, user is that user.

@@ -40,10 +40,8 @@ func places(command string) (all []string) {
 			if words = cronline.Called(words); len(words) == 0 || calledShell(words) != nil {
 				continue
 			}
-			all = append(all, words[0])
-			if script, _ := cronline.Ran(words); script[0] != words[0] {
-				all = append(all, script[0])
-			}
+			script, _ := cronline.Ran(words)
+			all = append(all, words[0], script[0])
 			if path.Base(words[0]) == "cd" && len(words) > 1 {
 				all = append(all, words[len(words)-1]+"/")
 			}

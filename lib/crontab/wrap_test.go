@@ -351,6 +351,8 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		"SHELL=/bin/bash\n@daily : n ; x\n@daily : n; y": "SHELL=" + shell + "\nADLOCK_SHELL=/bin/bash\n@daily : n ; x\n@daily : n; y",
 		"SHELL=/bin/bash\n@daily flock -n /run/x y\n":    "SHELL=/bin/bash\n@daily flock -n /run/x y\n",
 		"# none\n": "# none\n",
+		"@daily adlock run --name n x\n@daily adlock run --name n y\n@daily z":            "SHELL=" + shell + "\n@daily adlock run --name n x\n@daily adlock run --name n y\n@daily z",
+		"ADLOCK_NAME=b\n@daily : ADLOCK_NAME=c ; x\n@daily : ADLOCK_NAME=c ; y\n@daily z": "SHELL=" + shell + "\nADLOCK_NAME=b\n@daily : ADLOCK_NAME=c ; x\n@daily : ADLOCK_NAME=c ; y\n@daily z",
 	} {
 		r, refused := wrapper.Guard(Read(text, false), shell)
 		if refused != nil || r.Text != want || Unguard(Read(r.Text, false)).Text != text {
@@ -368,13 +370,14 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 	for text, why := range map[string]string{
 		"SHELL=/opt/lib/adlock/shell\n@daily x\n": "is adlock's SHELL already", "ADLOCK_SHELL=/bin/bash\n@daily x\n": "ADLOCK_SHELL is set already", "SHELL=bash\n@daily x\n": "as ADLOCK_SHELL it has to be an absolute path",
 		"@daily : n EXPIRE_AFTER=5m ; x\n": "EXPIRE_AFTER=5m: is not understood", "@daily x\nA=b\n@daily x\n": "would have one lock with line 3", "@daily x%1\n@daily x%2\n": "would have one lock with line 2",
+		"ADLOCK_NAME=b\n@daily x\n@daily y\n": "would have one lock with line 3, b,", "ADLOCK_NAME=b\n@daily : b ; x\n@daily y\n": "would have one lock with line 2, b,", "ADLOCK_NAME=b\n@daily adlock run x\n@daily y\n": "would have one lock with line 2, b,", "@daily : ADLOCK_WAIT=1m ; x%1\n@daily x%2\n": "would have one lock with line 2, x-",
 	} {
 		if r, refused := wrapper.Guard(Read(text, false), shell); refused == nil || !strings.HasPrefix(refused.Why, why) || r.Text != "" {
 			t.Errorf("%q: %+v, %+v", text, r, refused)
 		}
 	}
-	text := "@daily x &\n@daily /srv/releases/1/x\n@daily : n ; /srv/releases/1/x\nfi\n"
-	if r, refused := wrapper.Guard(Read(text, false), shell); refused != nil || r.Done != 3 || len(r.Told) != 2 || len(r.Left) != 1 {
+	text := "@daily x &\n@daily /srv/releases/1/x\n@daily : n ; /srv/releases/1/x\nfi\nADLOCK_NAME=b\n@daily /srv/releases/1/x\n"
+	if r, refused := wrapper.Guard(Read(text, false), shell); refused != nil || r.Done != 4 || len(r.Told) != 2 || len(r.Left) != 1 {
 		t.Errorf("%+v, %+v", r, refused)
 	}
 	w := Wrapper{Homeless: func(user, home string) bool { return user == "www" && home != "/srv" }}

@@ -148,10 +148,8 @@ func (j *job) check() {
 		return
 	}
 	j.file = file
-	locked := false
-	if crontab.Guards(shell) {
-		locked = j.guarded()
-	} else {
+	locked := crontab.Guards(shell) && j.guarded()
+	if !crontab.Guards(shell) {
 		j.unguarded()
 	}
 	j.outside(file.Stmts)
@@ -197,8 +195,7 @@ func (j *job) environment(v *invocation) func(name string) string {
 		if value, is := said[name]; is {
 			return value
 		}
-		value, _ := j.setting(name)
-		return value
+		return j.variable(name)
 	}
 }
 

@@ -104,12 +104,17 @@ func TestClearAcceptsTheNameThatStatusShows(t *testing.T) {
 	}
 }
 
-func TestHelpThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	s := newStage(t)
 	for _, words := range []string{"", "--version", "run --help", "clear --help", "status --help"} {
 		c := s.command(strings.Fields(words)...)
 		c.Args = append([]string{"sh", "-c", `"$0" "$@" >/dev/full`}, c.Args...)
 		c.Run(t).Refused(t, 74, "adlock: ")
+	}
+	for _, words := range []string{"config", "config --json"} {
+		c := s.command(append(strings.Fields(words), "ADLOCK_EXPIRE_AFTER=x")...) // a mistake, which is reported first
+		c.Args = append([]string{"sh", "-c", `"$0" "$@" >/dev/full`}, c.Args...)
+		c.Run(t).Is(t, 74, "", "adlock: ADLOCK_EXPIRE_AFTER: …adlock: standard output: …")
 	}
 }
 

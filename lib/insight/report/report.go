@@ -183,7 +183,8 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 		a.FailedInARow++
 		a.LastStatus, a.LastSignal = r.Status, r.Signal
 	case history.Ended:
-		a.ended(r)
+		a.Endings = append(a.Endings, r)
+		a.Endings = a.Endings[max(0, len(a.Endings)-keptEndings):]
 	}
 	if r.Outcome != history.Running {
 		a.LastOutcome = r.Outcome
@@ -214,11 +215,6 @@ func lengthOfUnion(spans []span) (sum time.Duration) {
 	return sum
 }
 
-func (a *summary) ended(r *history.Run) {
-	a.Endings = append(a.Endings, r)
-	a.Endings = a.Endings[max(0, len(a.Endings)-keptEndings):]
-}
-
 func (b *builder) finish() {
 	for _, source := range b.tracker.Atoms() {
 		if a := b.atoms[source]; a != nil {
@@ -232,12 +228,8 @@ func (b *builder) finish() {
 
 // trouble is 2 if the last run went wrong or a newcomer could not end an owner, 1 if there is advice, otherwise 0.
 func (a *summary) trouble() int {
-	switch a.LastOutcome {
-	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:
-		return 2
-	}
 	switch {
-	case a.Denials.Stuck > 0:
+	case slices.Contains([]history.Outcome{history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun}, a.LastOutcome), a.Denials.Stuck > 0:
 		return 2
 	case len(a.Advice) > 0:
 		return 1

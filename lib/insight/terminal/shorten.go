@@ -16,7 +16,10 @@ func Shortened(names []string, width int, gap string) []string {
 	short := make([]string, len(names))
 	for i, name := range names {
 		short[i] = Cut(name, width, gap)
-		if apart := difference(name, names, width, gap); clash[short[i]] && Columns(apart) <= width {
+		if !clash[short[i]] { // difference takes long
+			continue
+		}
+		if apart := difference(name, names, width, gap); Columns(apart) <= width {
 			short[i] = apart
 		}
 	}
