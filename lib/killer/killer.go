@@ -44,8 +44,7 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no living process of
-// the job.
+// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no living process of the job.
 //
 // The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if a
 // member may not be signalled, cannot be checked, or outlives KILL. If such a member is known before the

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session, numbered by the pid of its leader. A process in it belongs to the
-// leader's job if it started no earlier than the leader. The kernel does not reuse the number as a pid while
-// the band has members.
+// band is a process group or a session, numbered by the pid of its leader. A process in it belongs to the leader's job
+// if it started no earlier than the leader. The kernel does not reuse the number as a pid while the band has members.
 type band struct {
 	Key          // the leader
 	session bool // true: a session; false: a process group

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Values are quoted as JSON strings, so any logfmt reader accepts adlock's lines. logfmt cannot
-// represent a byte that is not UTF-8. It is written as a lone surrogate, \udc80 to \udcff, which can be
-// read back, as in Python's surrogateescape (PEP 383). Characters that do not print are escaped
-// too, so that a runlog may be shown on a terminal.
+// Values are quoted as JSON strings, so any logfmt reader accepts adlock's lines. logfmt cannot represent a byte that
+// is not UTF-8. It is written as a lone surrogate, \udc80 to \udcff, which can be read back, as in Python's
+// surrogateescape (PEP 383). Characters that do not print are escaped too, so that a runlog may be shown on a terminal.
 
 const hexDigits = "0123456789abcdef"
 

@@ -12,11 +12,10 @@ import (
 	"adlock/lib/fault"
 )
 
-// Follow returns the path of the file that `> name` would write: replacing that file replaces the content of
-// name. If name is a link, the result is the link's last target, which need not exist. Follow first asks the
-// kernel whether the link may be followed (fs.protected_symlinks). It refuses a link that leads to an open file, as
-// /dev/stdout does. Such a file may have no path, and the process that has it open would go on writing into it after
-// it was replaced.
+// Follow returns the path of the file that `> name` would write: replacing that file replaces the content of name. If
+// name is a link, the result is the link's last target, which need not exist. Follow first asks the kernel whether the
+// link may be followed (fs.protected_symlinks). It refuses a link that leads to an open file, as /dev/stdout does. Such
+// a file may have no path, and the process that has it open would go on writing into it after it was replaced.
 func Follow(name string) (string, error) {
 	there, err := os.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,9 +1,8 @@
-// Package metrics exports each atom to Prometheus: what a rule of adlock-alerts.yml or a panel of
-// adlock-dashboard.json needs, twelve series for an atom at most. The runlog loses its oldest lines, while
-// a counter must never fall: Prometheus would assume a restart. So counters and other lost values continue
-// from the file that was written the last time; adlock_counted_until_timestamp_seconds says which events
-// are in it. The text is written and parsed by hand: the counters of Prometheus' own client end with the
-// program, and its parser needs protocol buffers.
+// Package metrics exports each atom to Prometheus: what a rule of adlock-alerts.yml or a panel of adlock-dashboard.json
+// needs, twelve series for an atom at most. The runlog loses its oldest lines, while a counter must never fall:
+// Prometheus would assume a restart. So counters and other lost values continue from the file that was written the last
+// time; adlock_counted_until_timestamp_seconds says which events are in it. The text is written and parsed by hand: the
+// counters of Prometheus' own client end with the program, and its parser needs protocol buffers.
 package metrics
 
 import (
