@@ -158,6 +158,18 @@ func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
 	}
 }
 
+func TestAStampCountsThoughANewcomerMakesTheLastLockAnew(t *testing.T) {
+	owner, newcomer := sleeper(t), sleeper(t)
+	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		held := wantVerdict(t, k, limited(owner), locker.Acquired)
+		must.Do(t, k.Dir.RemoveLast(motdFiles))
+		return func() (locker.Verdict, error) {
+			must.Do(t, releaseOf(k, held))
+			return verdictOf(k, limited(newcomer))()
+		}, func() error { return k.Dir.MakeLast(motdFiles, record.Memory{}) }
+	}), locker.TooSoon)
+}
+
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
