@@ -7,18 +7,16 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, but it is taken after the atom, has no last lock and never expires. How
-// newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms of one owner share
-// a slot. They may be released in any order, as the directory shows the owner's other locks.
+// A slot is a lock like any other, but it is taken after the atom, has no last lock and never expires: its limits say only
+// when its owner is overdue. How newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms
+// of one owner share a slot. They may be released in any order, as the directory shows the owner's other locks.
 //
 // Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns at
 // the slot's guard: a newcomer puts its lock in place before it checks the slot under the guard, and a
@@ -207,7 +205,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 // The error is a lockfile.GuardedError if another process guards that slot and this newcomer could take it.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
-	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
+	fresh.Slots = 0
 	temp, err := l.Dir.TempLock(fresh)
 	if err != nil {
 		return false, err
