@@ -9,6 +9,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
@@ -333,15 +334,13 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 		return damaged(v.active)
 	}
 	v.setActive(r.Clock(time.Now()))
-	free := l.slotIsUnused(v.active)
 	if v.decide(r.Terms().ForSlot()).Step.Granted() {
 		orphaned, err := l.hasOrphanedLock(v.active.Record)
-		if err != nil {
+		if err != nil || !orphaned {
 			return err
 		}
-		free = !orphaned
-	}
-	if free {
+		v.Active.Owner = policy.Orphaned
+	} else if l.slotIsUnused(v.active) {
 		return nil
 	}
 	r.TakenBy(full, &v.View)
