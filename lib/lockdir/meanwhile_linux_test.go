@@ -781,6 +781,35 @@ func TestAnOwnerThatEnforcesItsOwnLimitIsReplacedAtOnce(t *testing.T) {
 	wantVerdict(t, k, replacing(sleeper(t), 0), locker.Acquired)
 }
 
+// A newer start's lock is guarded until that start runs or has withdrawn: the older one waits for that.
+func TestANewerStartThatWithdrawsOrDiesDeniesNoOlderOne(t *testing.T) {
+	for _, c := range []struct {
+		dies, withdraws bool
+		want            locker.Verdict
+	}{{false, false, locker.Busy}, {false, true, locker.Acquired}, {true, false, locker.Acquired}} {
+		k, older, newer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
+		older.Wait = time.Hour
+		temp := must.Get(k.Dir.TempLock(newer.Record()))(t)
+		must.Do(t, temp.Link(motdLock.String()))
+		took := takes(t, k, older)
+		select {
+		case o := <-took:
+			t.Fatalf("%s, endless %v, although the newer one may withdraw", o.Verdict, o.Endless)
+		case <-time.After(2 * guardWait):
+		}
+		if c.withdraws {
+			must.Do(t, temp.Withdraw())
+		}
+		if c.dies {
+			end(t, newer.Owner)
+		}
+		temp.Discard()
+		if o := wantTaken(t, took, c.want); o.Endless != (c.want == locker.Busy) {
+			t.Errorf("%+v: endless is %v", c, o.Endless)
+		}
+	}
+}
+
 func TestANewcomerThatReplacesWaitsForTheGuard(t *testing.T) {
 	k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
 	wantVerdict(t, k, owner, locker.Acquired)

@@ -300,7 +300,7 @@ func (l Limits) Preempt() bool { return l.Source != None && l.ExpireAfter == 0 }
 
 func outdated(limits Limits, active Active) bool {
 	expireAfter, _ := InForce(limits, active)
-	return expireAfter == 0 && active.Newer
+	return expireAfter == 0 && active.Newer && !active.Empty
 }
 
 // OnlyIdle reports whether an expired owner is ended only if a watch finds its job idle, as a learned limit
