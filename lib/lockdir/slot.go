@@ -205,9 +205,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 // trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
 // The error is a lockfile.GuardedError if another process guards that slot and this newcomer could take it.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
-	fresh := own
-	fresh.Slots = 0
-	temp, err := l.Dir.TempLock(fresh)
+	own.Slots = 0
+	temp, err := l.Dir.TempLock(own)
 	if err != nil {
 		return false, err
 	}

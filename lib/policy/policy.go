@@ -350,8 +350,7 @@ func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
 // Outdated reports whether the newcomer is denied for good, because a run that was asked for later runs or has run.
 func (d Decision) Outdated() bool {
-	limits := d.terms.Limits
-	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
+	return d.Step == Busy && (d.last.Newer && d.Preempts() || outdated(d.terms.Limits, d.Active))
 }
 
 var words = [...]string{
