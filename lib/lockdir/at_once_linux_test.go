@@ -76,6 +76,7 @@ func TestARequestThatAnAgentCannotServeChangesNothing(t *testing.T) {
 		"slots":                               {has(), slotted(me, motd.Operand, 1)},
 		"a last lock to come":                 {toCome, ask(me)},
 		"a lock left empty":                   {func(k *Locker) { plant(t, k, "", time.Hour) }, ask(me)},
+		"an owner with a later start":         {has(replacing(other, 0)), replacing(me, time.Hour)},
 		"a damaged lock":                      {func(k *Locker) { plant(t, k, "x", 0) }, ask(me)},
 	} {
 		k, r := newLocker(t), c.r

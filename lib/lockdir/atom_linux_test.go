@@ -370,6 +370,19 @@ func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	}
 }
 
+func TestPruneListsTheDirectoryOnceForAllAtoms(t *testing.T) {
+	k, r, reads := unlogged(t), ask(sleeper(t)), 0
+	for _, r.Atom.Operand = range []string{"a", "b", "c"} {
+		letGo(t, k, r, wantVerdict(t, k, r, locker.Acquired))
+	}
+	var pruned []atom.Name
+	var err error
+	watched(t, k, unix.SYS_GETDENTS64, func() { pruned, err = k.Prune(0) }, func() unix.Errno { reads++; return 0 })
+	if err != nil || len(pruned) != 3 || reads > 2 { // the second read finds the end
+		t.Errorf("pruned %v in %d reads, %v", pruned, reads, err)
+	}
+}
+
 func TestATakeoversLockIsMadeAfterTheOwnersDeath(t *testing.T) {
 	k, ready := newLocker(t), filepath.Join(t.TempDir(), "ready")
 	deaf := start(t, `trap "" INT TERM; : >'`+ready+`'; while :; do sleep 1; done`)

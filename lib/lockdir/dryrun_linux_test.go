@@ -24,6 +24,8 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 	other, third, mine := slotted(owner, "other", 1), slotted(owner, "third", 2), slotted(newcomer, "other", 1)
 	one, two := slotted(newcomer, "x", 1), slotted(newcomer, "x", 2)
 	busy, free, never := "busy: running for ", "free: the owner is dead", "free: never completed"
+	outer := slotted(sleeper(t), "outer", 1)
+	inner := slotted(outer.Owner, "inner", 1)
 	tooSoon := ask(newcomer)
 	tooSoon.Limits.IfElapsed = time.Hour
 	nothing := func(*Locker) {}
@@ -64,6 +66,11 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 		"an unused slot": {all{other}, func(k *Locker) {
 			must.Do(t, os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())))
 		}, one, never},
+		"a slot of a dead owner's inner job": {all{outer, inner}, func(k *Locker) {
+			must.Do(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
+			must.Do(t, openActive(t, k.Dir.Active, inner.Atom.Name()).AppendCommand(owner))
+			end(t, outer.Owner)
+		}, one, "full: an atom of cfengine.conf is running"},
 	} {
 		k := newLocker(t)
 		for _, r := range c.taken {

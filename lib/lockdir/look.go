@@ -221,17 +221,13 @@ func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 			shares = true
 			return
 		}
-		seen, number := view{active: slot}, slot.File.Name.SlotNumber()
+		seen, number := view{active: slot, View: locker.View{Active: policy.Active{Held: true}}}, slot.File.Name.SlotNumber()
 		err := l.slotIsFree(r, &seen, &v.full)
 		if err == nil {
 			return
 		}
-		switch {
-		case err == errTaken:
-		case failed == nil && before == number-1 && number <= r.Slots:
+		if err != errTaken && failed == nil && before == number-1 && number <= r.Slots {
 			failed = err
-		default:
-			seen.Active.Held = true
 		}
 		before++
 		v.slots = append(v.slots, seen)

@@ -158,6 +158,18 @@ func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
 	}
 }
 
+func TestAStampCountsThoughANewcomerMakesTheLastLockAnew(t *testing.T) {
+	owner, newcomer := sleeper(t), sleeper(t)
+	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		held := wantVerdict(t, k, limited(owner), locker.Acquired)
+		must.Do(t, k.Dir.RemoveLast(motdFiles))
+		return func() (locker.Verdict, error) {
+			must.Do(t, releaseOf(k, held))
+			return verdictOf(k, limited(newcomer))()
+		}, func() error { return k.Dir.MakeLast(motdFiles, record.Memory{}) }
+	}), locker.TooSoon)
+}
+
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
@@ -767,6 +779,35 @@ func TestAnOwnerThatEnforcesItsOwnLimitIsReplacedAtOnce(t *testing.T) {
 	owner.Patience = time.Hour
 	wantVerdict(t, k, owner, locker.Acquired)
 	wantVerdict(t, k, replacing(sleeper(t), 0), locker.Acquired)
+}
+
+// A newer start's lock is guarded until that start runs or has withdrawn: the older one waits for that.
+func TestANewerStartThatWithdrawsOrDiesDeniesNoOlderOne(t *testing.T) {
+	for _, c := range []struct {
+		dies, withdraws bool
+		want            locker.Verdict
+	}{{false, false, locker.Busy}, {false, true, locker.Acquired}, {true, false, locker.Acquired}} {
+		k, older, newer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
+		older.Wait = time.Hour
+		temp := must.Get(k.Dir.TempLock(newer.Record()))(t)
+		must.Do(t, temp.Link(motdLock.String()))
+		took := takes(t, k, older)
+		select {
+		case o := <-took:
+			t.Fatalf("%s, endless %v, although the newer one may withdraw", o.Verdict, o.Endless)
+		case <-time.After(2 * guardWait):
+		}
+		if c.withdraws {
+			must.Do(t, temp.Withdraw())
+		}
+		if c.dies {
+			end(t, newer.Owner)
+		}
+		temp.Discard()
+		if o := wantTaken(t, took, c.want); o.Endless != (c.want == locker.Busy) {
+			t.Errorf("%+v: endless is %v", c, o.Endless)
+		}
+	}
 }
 
 func TestANewcomerThatReplacesWaitsForTheGuard(t *testing.T) {

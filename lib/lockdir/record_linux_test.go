@@ -38,7 +38,7 @@ func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, owner, command, member := newLocker(t), sleeper(t), sleeper(t), sleeper(t)
 		r := slotted(owner, motd.Operand, 1)
-		r.Shared = shared
+		r.Shared, r.Patience = shared, time.Minute
 		held := wantVerdict(t, k, r, locker.Acquired)
 		for range 2 { // the second time changes nothing
 			must.Do(t, k.RecordCommand(motdFiles, held.Token, command))
@@ -54,8 +54,8 @@ func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 				t.Errorf("%s has %+v", active.File, a)
 			}
 		}
-		if r := own.Record; r.ExpireAfter != limit.Never || r.Patience != 0 || r.Slots != 0 || r.FromStart {
-			t.Errorf("the slot's record is %+v", r)
+		if got := own.Record; got.ExpireAfter != r.Limits.ExpireAfter || got.Source != policy.Said || got.Patience != time.Minute || got.Slots != 0 || got.FromStart {
+			t.Errorf("the slot's record is %+v", got)
 		}
 	}
 }

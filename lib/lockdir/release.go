@@ -244,13 +244,16 @@ func (l *Locker) Clear(lock atom.File) error {
 // Prune removes each last lock that has not changed for at least older, with the ticks and the queue of its
 // atom, unless the atom is paused, or has an active lock or readers. It returns the names of the pruned atoms.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
-	files, err := l.Dir.Files(atom.LastLock)
+	files, err := l.Dir.Files(atom.LastLock, atom.Tick)
 	if err != nil {
 		return nil, err
 	}
 	var pruned []atom.Name
 	for _, f := range files {
-		removed, err := l.prune(f.Name, older)
+		if f.Kind != atom.LastLock {
+			continue
+		}
+		removed, err := l.prune(f.Name, older, files)
 		if removed {
 			pruned = append(pruned, f.Name)
 		}
@@ -261,7 +264,7 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	return pruned, nil
 }
 
-func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
+func (l *Locker) prune(name atom.Name, older time.Duration, files []atom.File) (removed bool, err error) {
 	if unused, err := l.unused(name, older); !unused {
 		return false, err
 	}
@@ -276,7 +279,7 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 		if unused, err := l.unused(name, older); !unused {
 			return err
 		}
-		err = errors.Join(l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name), l.Dir.RemoveLast(name))
+		err = errors.Join(l.Dir.RemoveTicks(files, name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name), l.Dir.RemoveLast(name))
 		removed = err == nil
 		return err
 	})

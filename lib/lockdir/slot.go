@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -16,9 +15,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, but it is taken after the atom, has no last lock and never expires. How
-// newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms of one owner share
-// a slot. They may be released in any order, as the directory shows the owner's other locks.
+// A slot is a lock like any other, but it is taken after the atom, has no last lock and never expires: its limits say only
+// when its owner is overdue. How newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms
+// of one owner share a slot. They may be released in any order, as the directory shows the owner's other locks.
 //
 // Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns at
 // the slot's guard: a newcomer puts its lock in place before it checks the slot under the guard, and a
@@ -206,9 +205,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 // trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
 // The error is a lockfile.GuardedError if another process guards that slot and this newcomer could take it.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
-	fresh := own
-	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
-	temp, err := l.Dir.TempLock(fresh)
+	own.Slots = 0
+	temp, err := l.Dir.TempLock(own)
 	if err != nil {
 		return false, err
 	}
@@ -335,15 +333,13 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 		return damaged(v.active)
 	}
 	v.setActive(r.Clock(time.Now()))
-	free := l.slotIsUnused(v.active)
 	if v.decide(r.Terms().ForSlot()).Step.Granted() {
 		orphaned, err := l.hasOrphanedLock(v.active.Record)
-		if err != nil {
+		if err != nil || !orphaned {
 			return err
 		}
-		free = !orphaned
-	}
-	if free {
+		v.Active.Owner = policy.Orphaned
+	} else if l.slotIsUnused(v.active) {
 		return nil
 	}
 	r.TakenBy(full, &v.View)

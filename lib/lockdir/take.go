@@ -77,7 +77,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 		return l.set(r, name, &v)
 	case d.Step == policy.Expire && !r.LeaveExpired && !r.MayEnd(&v.View):
 		return locker.Outcome{}, l.late(r, &v, d)
-	case d.Step == policy.Reclaim, d.Step == policy.Expire && !r.LeaveExpired:
+	case d.Step == policy.Reclaim, d.Step == policy.Expire && !r.LeaveExpired, d.Outdated() && d.Reader < 0 && v.Active.Newer: // a guarded lock may still be withdrawn
 		return l.takeover(r, name, &v)
 	case d.Step == policy.Unempty:
 		return l.clearEmpty(r, &v)
@@ -91,7 +91,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
-		return !v.Last.Future && !v.Last.Damaged && !v.Active.Entering && !r.Shared && r.Slots == 0
+		return !v.Last.Future && !v.Last.Damaged && !v.Active.Entering && !v.Active.Newer && !r.Shared && r.Slots == 0
 	}
 	return false
 }
@@ -212,7 +212,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	}
 	p := inPlace
 	switch {
-	case d.Step == policy.TooSoon:
+	case d.Step == policy.TooSoon, d.Outdated():
 		return r.Denied(d, &v.View), nil
 	case d.Step == policy.Expire && !r.LeaveExpired && r.MayEnd(&v.View):
 		if outcome, err := l.end(r, v, d); err != nil || outcome.Verdict != "" {

@@ -208,10 +208,10 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 		return nil
 	}
 	limits, said := r.Limits, cmp.Or(r.Notice, o.inWay.Record.Notice)
-	switch {
-	case o.Verdict == Full:
-		limits, said = r.Terms().ForSlot().Limits, o.inWay.Record.Notice
-	case o.IsFile():
+	if o.Verdict == Full {
+		limits, said = policy.Limits{}, o.inWay.Record.Notice
+	}
+	if o.IsFile() || o.Verdict == Full && policy.Expired(limits, o.inWay.Active) { // the owner's own limit has not ended it
 		limits = r.Terms().ForSlot().Limits
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}

@@ -266,6 +266,12 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	known := o.inWay.Record.Owner.PID != 0
 	r.TakenBy(&o, &holder)
 	r.TakenBy(&o, &young)
+	o.inWay.Active.Asked, o.inWay.Active.Source = 15*time.Minute, policy.Said
+	o.inWay.Active.Patience = 10 * time.Minute
+	if soon := rec.FindOverdue(&r, &o); soon != nil {
+		t.Errorf("reported before its own limit has passed: %s", soon.Text())
+	}
+	o.inWay.Active.Patience, r.calm = 0, nil // this limit has not ended it
 	said := helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
 	want := "adlock: run backup: run other is overdue: process 4711 has run for 20m, its runs take 1m (9 known); " + stop("adlock.dax.run.other") + "\n"
 	if said != want || !known {

@@ -300,7 +300,7 @@ func (l Limits) Preempt() bool { return l.Source != None && l.ExpireAfter == 0 }
 
 func outdated(limits Limits, active Active) bool {
 	expireAfter, _ := InForce(limits, active)
-	return expireAfter == 0 && active.Newer
+	return expireAfter == 0 && active.Newer && !active.Empty
 }
 
 // OnlyIdle reports whether an expired owner is ended only if a watch finds its job idle, as a learned limit
@@ -350,8 +350,7 @@ func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
 // Outdated reports whether the newcomer is denied for good, because a run that was asked for later runs or has run.
 func (d Decision) Outdated() bool {
-	limits := d.terms.Limits
-	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
+	return d.Step == Busy && (d.last.Newer && d.Preempts() || outdated(d.terms.Limits, d.Active))
 }
 
 var words = [...]string{

@@ -86,6 +86,7 @@ func TestALaterStartDeniesOnlyANewcomerThatReplaces(t *testing.T) {
 		{replace, Last{Newer: true}, Active{}, true, "busy: a start that was asked for later has run"},
 		{replace, Last{}, later, true, "busy: running for 2h, ExpireAfter is 0s, and it was asked for later than this start"},
 		{replace, Last{}, held(2*time.Hour, Lives), false, "expired: running for 2h, ExpireAfter is 0s; it would be ended"},
+		{replace, Last{}, Active{Held: true, Empty: true, Newer: true}, false, "busy: the lock is empty, perhaps being written"},
 		{hourly, Last{Newer: true}, Active{}, false, "free: never completed, IfElapsed is 0s, ExpireAfter is 1h"},
 		{hourly, Last{Newer: true}, later, false, "expired: running for 2h, ExpireAfter is 1h; it would be ended"},
 		{Limits{}, Last{Newer: true}, held(minute, Lives), false, "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},

@@ -59,10 +59,13 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same reports whether both are one process, read in one place. The recorded group, session, user and image may differ.
+// Same reports whether both are one process. Group, session, user and image may differ, within one boot the machine id too.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
+	if id.Boot != "" {
+		other.Machine = id.Machine
+	}
 	return id == other
 }
 

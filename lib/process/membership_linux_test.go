@@ -159,6 +159,12 @@ func TestAProcessThatChangesItsGroupIsStillTheSame(t *testing.T) {
 	if !id.Same(again) || !again.Same(id) {
 		t.Error("it is another")
 	}
+	again.Machine = "another" // a container's, or removed as it may be a clone's
+	unbooted, elsewhere := id, again
+	unbooted.Boot, elsewhere.Boot = "", thisBoot
+	if !id.Same(again) || unbooted.Same(elsewhere) {
+		t.Error("the machine id counts in one boot, or does not count without a boot id")
+	}
 	session := id
 	session.PGID, session.UID = 1, 3
 	for other, want := range map[Identity]bool{session: true, {SID: id.SID}: false, again: false} {

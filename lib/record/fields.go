@@ -103,7 +103,7 @@ func (l *Lines) Instant(key string, v *time.Time) {
 }
 
 func number[T int | uint64](l *Lines, key string, v *T, bits int) {
-	n, err := strconv.ParseUint(l.line(key, strconv.FormatUint(uint64(*v), 10)), 10, bits)
+	n, err := strconv.ParseUint(l.line(key, strconv.FormatUint(uint64(*v)&(1<<bits-1), 10)), 10, bits)
 	*v, l.failed = T(n), l.failed || err != nil
 }
 

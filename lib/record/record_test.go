@@ -261,6 +261,15 @@ func TestAProcessOfUnknownSessionIsWrittenAndParsed(t *testing.T) {
 	}
 }
 
+// Where an int has 32 bits, geteuid(2) of 4294967294 is -2.
+func TestAUserNumberOf32BitsIsWrittenWithoutASign(t *testing.T) {
+	want := fullRecord()
+	want.Owner.UID = -2
+	if got, _, content := ParseAll(want.Bytes()); content != Full || uint32(got.Owner.UID) != 1<<32-2 {
+		t.Errorf("content %d, %+v", content, got)
+	}
+}
+
 func TestBothHalvesOfATokenAreRandom(t *testing.T) {
 	halves := map[string]bool{}
 	for range 100 {

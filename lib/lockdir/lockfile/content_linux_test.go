@@ -232,14 +232,19 @@ func TestALockRecordWritableByOthersIsAlwaysRefused(t *testing.T) {
 	}
 }
 
-func TestLinkSucceedsIfOnlyTheReplyWasLost(t *testing.T) {
+func TestLinkAndReplaceSucceedIfOnlyTheReplyWasLost(t *testing.T) {
 	d := newDir(t)
-	temp := must.Get(d.temporary())(t)
-	must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
-	must.Do(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
-	must.Do(t, temp.Link("lock.x"))
-	mustHold(t, d, "lock.x")
-	must.Do(t, temp.Close())
+	for _, c := range []struct {
+		done func(from, to string) error
+		call func(*TempFile, string) error
+	}{{os.Link, (*TempFile).Link}, {os.Rename, (*TempFile).Replace}} {
+		temp := must.Get(d.temporary())(t)
+		must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
+		must.Do(t, c.done(d.Path(temp.temporary), d.Path("lock.x")))
+		must.Do(t, c.call(temp, "lock.x"))
+		mustHold(t, d, "lock.x")
+		must.Do(t, temp.Close())
+	}
 }
 
 func TestALockLargerThanTheLimitIsRefusedEvenIfItHasJustGrown(t *testing.T) {

@@ -121,8 +121,11 @@ var eachUse = map[string]func(d *Dir) error{
 	"sweep":     func(d *Dir) error { return d.Sweep(time.Now().Add(time.Hour)) },
 	"a tick":    func(d *Dir) error { _, err := d.HasTick(reads, tick(1)); return err },
 	"remove it": func(d *Dir) error { return d.RemoveTick(reads, tick(1)) },
-	"ticks":     func(d *Dir) error { return d.RemoveTicks(reads, anyTick) },
-	"visit":     func(d *Dir) error { _, err := OfUser(d.fd, d.path, &Visit{UID: os.Geteuid()}); return err },
+	"ticks": func(d *Dir) error {
+		ticks, err := d.Files(atom.Tick)
+		return errors.Join(err, d.RemoveTicks(ticks, reads, anyTick))
+	},
+	"visit": func(d *Dir) error { _, err := OfUser(d.fd, d.path, &Visit{UID: os.Geteuid()}); return err },
 	"name a temporary file": func(d *Dir) error {
 		temp, err := d.temporary()
 		if err == nil {

@@ -47,25 +47,22 @@ func cutOff(mtime, ctime unix.Timespec) time.Duration {
 // MakeLast creates the last lock of an atom that never completed, unless there is one. It must exist before the
 // atom is first taken, or circular waiting could not be broken (the paper's deadlock rule).
 func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
-	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
+	return d.placeLast(name, memory, time.Time{}, (*TempFile).Link)
 }
 
 // Remember changes the content of a last lock; completed is the mtime to keep. Call it in Marked, under an atom's lock.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
-	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
+	return d.placeLast(name, memory, completed, (*TempFile).Replace)
 }
 
-// placeLast makes a last lock whose mtime is completed, or now if completed is nil.
-func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Time, place func(*TempFile, string) error) error {
+func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed time.Time, place func(*TempFile, string) error) error {
 	temp, err := d.TempFile(memory.Bytes())
 	if err != nil {
 		return err
 	}
 	defer temp.Discard()
-	if completed != nil {
-		if err := temp.setModified(*completed); err != nil {
-			return err
-		}
+	if err := temp.setModified(completed); err != nil {
+		return err
 	}
 	if err := place(temp, name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -73,11 +70,13 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. If the last lock has been deleted, Stamp makes it again, with memory.
+// Stamp records that the atom completes now. If the last lock has been deleted, and no newcomer makes it, Stamp does.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.placeLast(name, memory, nil, (*TempFile).Link)
+		if err = d.MakeLast(name, memory); err == nil {
+			return d.Stamp(name, memory)
+		}
 	}
 	if err != nil {
 		return err

@@ -80,9 +80,8 @@ func (t *TempFile) Link(name string) error {
 		err = t.linkNameless(name)
 	} else {
 		err = sysfile.Retry(func() error { return unix.Linkat(t.dir.fd, t.temporary, t.dir.fd, name, 0) })
-		linked := file{dir: t.dir, name: name, st: t.st}
-		if mine, failed := linked.named(); errors.Is(err, unix.EEXIST) && mine && failed == nil {
-			err = nil // the reply was lost and the call repeated, as over NFS
+		if errors.Is(err, unix.EEXIST) && t.isAt(name) {
+			err = nil
 		}
 		if err == nil {
 			t.dropTemporary()
@@ -93,6 +92,13 @@ func (t *TempFile) Link(name string) error {
 	}
 	t.name = name
 	return nil
+}
+
+// isAt reports whether the file has the name: over NFS a call whose reply was lost is repeated, and fails though it is done.
+func (t *TempFile) isAt(name string) bool {
+	placed := file{dir: t.dir, name: name, st: t.st}
+	is, err := placed.named()
+	return is && err == nil
 }
 
 // cannotLink returns the error for a failed link(2). Linux gives EPERM for FAT, FUSE and
@@ -114,7 +120,7 @@ func (t *TempFile) Replace(name string) error {
 		}
 		t.temporary = temporary
 	}
-	if err := sysfile.Renameat(t.dir.fd, t.temporary, name); err != nil {
+	if err := sysfile.Renameat(t.dir.fd, t.temporary, name); err != nil && !t.isAt(name) {
 		return fault.Wrap(t.dir.Path(name), err)
 	}
 	t.temporary, t.name = "", name

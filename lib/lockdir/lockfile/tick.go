@@ -32,7 +32,8 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 		return false, cannotCreate(d.Path(file), err)
 	}
 	unix.Close(fd)
-	_ = d.RemoveTicks(name, tick.Outlived) // if it fails, the next claim removes them
+	ticks, _ := d.Files(atom.Tick)
+	_ = d.RemoveTicks(ticks, name, tick.Outlived) // if it fails, the next claim removes them
 	return true, nil
 }
 
@@ -44,10 +45,9 @@ func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	return d.remove(name.Tick(tick.Period, tick.Number))
 }
 
-func (d *Dir) RemoveTicks(name atom.Name, forgotten func(period time.Duration, number int) bool) error {
-	files, failed := d.Files(atom.Tick)
+func (d *Dir) RemoveTicks(files []atom.File, name atom.Name, forgotten func(period time.Duration, number int) bool) (failed error) {
 	for _, f := range files {
-		if f.Name == name && forgotten(f.Period, f.Number) {
+		if f.Kind == atom.Tick && f.Name == name && forgotten(f.Period, f.Number) {
 			failed = errors.Join(failed, d.remove(f.String()))
 		}
 	}

@@ -67,6 +67,6 @@ func TestOutdatedAndWithdrawnTicksAreRemoved(t *testing.T) {
 	must.Do(t, d.RemoveTick(name, tick(21)))
 	must.Do(t, d.RemoveTick(name, tick(21)))
 	wantTicks(t, d, "taken back", tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
-	must.Do(t, d.RemoveTicks(other, anyTick))
+	must.Do(t, d.RemoveTicks(must.Get(d.Files(atom.Tick))(t), other, anyTick))
 	wantTicks(t, d, "all of one", tickFile(name, 30))
 }
