@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"hash/maphash"
 	"path/filepath"
 	"regexp"
@@ -111,10 +112,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	})
 	var told []Left
 	r := each(lines, func(l *Line, _ variables) (text, why string) {
-		text, why = all[l].text, all[l].why
-		if why == "" {
-			why = taken.collision(all[l].job)
-		}
+		text, why = all[l].text, cmp.Or(all[l].why, taken.collision(all[l].job))
 		if why != "" || lockerOf(l.Command) != "" {
 			return text, why // a line under flock has its sleep and its FILE where they were
 		}
