@@ -319,6 +319,7 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
+		"* * * * *  flock -n x sh -c 'cd /srv && flock -n x /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",

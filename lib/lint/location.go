@@ -122,7 +122,7 @@ func (j *job) within(v *invocation) {
 
 // isOneLock reports whether two calls certainly name one lock that they cannot hold at the same time.
 func isOneLock(v, inner *invocation) bool {
-	if file, whole := literal(v.file()); whole && file != "" && is(inner.file(), file) {
+	if file, whole := literal(v.file()); whole && filepath.IsAbs(file) && is(inner.file(), file) {
 		return !(v.isShared || v.has("shared")) || !(inner.isShared || inner.has("shared"))
 	}
 	if v.program != "adlock" || inner.program != "adlock" || len(inner.call.Assigns) > 0 {
