@@ -87,7 +87,7 @@ $a run --name own -- echo ran; $a run --name own --dry-run -- true; echo $?; $a 
 
 func TestTheLogNamesTheUserWhoPausedOrResumed(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `$a run --name own -- true; export SUDO_USER=alice; $a pause --all --for 1h --why disk; $a pause own --for never; unset SUDO_USER; $a resume --all 2>&-; $a resume own; $a resume own; $a resume --all
+	r := onHost(t, `export SUDO_USER=alice; $a pause --all --for 1h --why disk; mv /var/lib/adlock.pause /mnt; $a run --name own -- true; mv /mnt/adlock.pause /var/lib; $a pause own --for never; unset SUDO_USER; $a resume --all 2>&-; $a resume own; $a resume own; $a resume --all
 as one $a pause --all --for never --why moves; $a log --all-users --event pause,resume | cut -c 26- | sed s/pid.[0-9]*/pid/`)
 	const want = `pause     root: all jobs of this host: pid, paused: for 1h more (disk), by alice
 pause     root: adlock run own: pid, paused: until it is resumed, by alice

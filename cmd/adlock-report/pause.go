@@ -17,6 +17,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/record"
@@ -112,14 +113,14 @@ func setPause(q *query, verb string, p record.Pause) error {
 }
 
 func logPause(a atom.Atom, p record.Pause) {
-	dir, err := openLocks()
+	dir, err := locksBy(lockfile.Create) // no atom may have run on this host yet
 	if err != nil {
-		return // there is no runlog yet, or nothing may be written there
+		fault.Report(err)
+		return
 	}
-	dir.Close()
-	path, _ := config.Dir() // with an error here, openLocks would have failed
-	host, _ := thisHost()   // with an error, host is the node name; if that is unknown too, Append fails
-	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
+	defer dir.Close()
+	host, _ := thisHost() // with an error, host is the node name; if that is unknown too, Append fails
+	log, err := config.RunlogOf(dir.Path(""), atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {
 		fault.Report(err)
 		return

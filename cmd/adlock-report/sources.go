@@ -27,12 +27,14 @@ import (
 	"adlock/lib/way"
 )
 
-func openLocks() (*lockfile.Dir, error) {
+func openLocks() (*lockfile.Dir, error) { return locksBy(lockfile.Open) }
+
+func locksBy(open func(path string) (*lockfile.Dir, error)) (*lockfile.Dir, error) {
 	path, err := config.Dir()
 	if err != nil {
 		return nil, err
 	}
-	return lockfile.Open(path)
+	return open(path)
 }
 
 func thisHost() (string, error) {

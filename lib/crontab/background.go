@@ -99,10 +99,10 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that continues after the command's shell has ended; "" if there is none.
+// Background returns what continues after a command's shell has ended: the part with the &, or the whole command; or "".
 func Background(command string) (part string) {
-	if part = Detached(command); part != "" {
-		return part
+	if Detached(command) != "" {
+		return command
 	}
 	for _, t := range textsIn(command, anyShells) {
 		if part = t.background(); part != "" {

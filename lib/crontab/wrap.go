@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"hash/maphash"
 	"path/filepath"
 	"regexp"
@@ -111,17 +112,17 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	})
 	var told []Left
 	r := each(lines, func(l *Line, _ variables) (text, why string) {
-		text, why = all[l].text, all[l].why
-		if why == "" {
-			why = taken.collision(all[l].job)
+		text, why = all[l].text, cmp.Or(all[l].why, taken.collision(all[l].job))
+		if why != "" || lockerOf(l.Command) != "" {
+			return text, why // a line under flock has its sleep and its FILE where they were
 		}
-		if part := VersionInPath(l.Command); part != "" && why == "" {
+		if part := VersionInPath(l.Command); part != "" {
 			told = append(told, Left{l, part + ChangesLock + "; name it by hand (adlock run --name)"})
 		}
-		if sleep, longest := l.LongSleep(l.Command); longest > 0 && why == "" && text != l.Text() {
+		if sleep, longest := l.LongSleep(l.Command); longest > 0 {
 			told = append(told, Left{l, "sleeps under the lock from now on: a start that comes meanwhile is skipped; put it before the lock: sleep " + sleep + "; adlock run …"})
 		}
-		return text, why
+		return text, ""
 	})
 	r.Told = told
 	return r

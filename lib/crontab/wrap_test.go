@@ -123,6 +123,9 @@ func TestJobsThatWouldShareANameAreLeftUnwrappedAndReported(t *testing.T) {
 
 func TestALineWithAVersionOrALongSleepIsWrappedAndReported(t *testing.T) {
 	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n* * * * * sleep 9; y\n* * * * * sleep 5; z\n", false))
+	if r := flockWrapper.Wrap(Read("* * * * * sleep 20; flock -n /f x\n* * * * * flock -n /f -c 'sleep 20; /srv/releases/1/y'\n", false)); r.Done != 2 || len(r.Told) != 0 {
+		t.Errorf("%+v", r)
+	}
 	if r.Done != 4 || len(r.Told) != 2 || r.Told[1].Line.Number != 4 || !strings.Contains(r.Told[1].Why, "sleep 9; adlock run") || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
 		t.Errorf("%+v", r)
 	}

@@ -232,6 +232,8 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nPATH=/opt/bin\n@daily  /bin/job",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
 		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
+		"* * * * *  flock -n x /bin/job a\n* * * * *  flock -n ./x /bin/job b",
+		"* * * * *  cd /srv && flock -n \"$HOME/x\" /bin/job a\n@daily  cd /srv && flock -w 9 ${HOME}//x /bin/job b",
 		"* * * * *  cd /a && /bin/adlock run --name make -- make\n* * * * *  cd /b && /bin/adlock run --name make -- make",
 		"* * * * *  /bin/adlock run -- /bin/cat%a\n* * * * *  /bin/adlock run -- /bin/cat%b",
 		"SHELL=/usr/lib/adlock/shell\nHOME=/\n* * * * *  root  : n ; /bin/job a\nHOME=/tmp\n* * * * *  root  : n ; /bin/job b",
@@ -243,6 +245,8 @@ var crontabs = []pair{
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
 		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
+		"* * * * *  cd /a; flock -n x /bin/job a\n* * * * *  cd /b; flock -n x /bin/job b\nHOME=/a\n* * * * *  cd /a; flock -n x /bin/job b",
+		"* * * * *  root  flock -n x /bin/job a\n* * * * *  www  flock -n x /bin/job b\n* * * * *  root  env -C /a flock -n x /bin/job b\n* * * * *  root  flock -n $HOME/$X /bin/job a\n* * * * *  root  flock -n $HOME/$X /bin/job b",
 	}},
 	{"a lock directory of two users", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
@@ -315,6 +319,7 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
+		"* * * * *  flock -n x sh -c 'cd /srv && flock -n x /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",

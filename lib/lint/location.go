@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -72,13 +73,21 @@ func (j *job) locksFile(v *invocation) {
 	}
 }
 
+var inHome = regexp.MustCompile("^\\$(?:HOME|\\{HOME\\})/([^$`]*)$")
+
 func (j *job) sharesFile(v *invocation) {
-	file, whole := literal(v.lock)
-	if !whole || !filepath.IsAbs(file) || ignored.MatchString(j.Text()) {
+	text, whole := crontab.Literal(v.lock, j.command)
+	file := inHome.ReplaceAllString(text, "~/$1")
+	if !whole && file == text || ignored.MatchString(j.Text()) {
 		return
 	}
+	key := path.Clean(file)
+	if !filepath.IsAbs(file) { // the same words before flock, such as a cd, lead to the same directory
+		user, _ := j.userOrPath()
+		key = fmt.Sprintf("%q %q %q %q", key, user, j.variable("HOME"), j.command[:unwrapped(v.call.Args)[0].Pos().Offset()])
+	}
 	core, _ := crontab.WithoutSleep(j.textOf(v))
-	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
+	j.share("flock "+key, taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
 }
 
 func (j *job) deploys(v *invocation) {
@@ -113,7 +122,7 @@ func (j *job) within(v *invocation) {
 
 // isOneLock reports whether two calls certainly name one lock that they cannot hold at the same time.
 func isOneLock(v, inner *invocation) bool {
-	if file, whole := literal(v.file()); whole && file != "" && is(inner.file(), file) {
+	if file, whole := literal(v.file()); whole && filepath.IsAbs(file) && is(inner.file(), file) {
 		return !(v.isShared || v.has("shared")) || !(inner.isShared || inner.has("shared"))
 	}
 	if v.program != "adlock" || inner.program != "adlock" || len(inner.call.Assigns) > 0 {
