@@ -871,7 +871,7 @@ _adlock_owns() {
 	case $_adlock_line-$_adlock_token in
 	"$_adlock_pid-"?*)
 		_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
-		! _adlock_booked "$_adlock_lock"
+		! _adlock_booked "$_adlock_token $_adlock_file" # under any owner: W4
 		;;
 	*) return 1 ;;
 	esac
