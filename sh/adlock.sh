@@ -1053,7 +1053,7 @@ _adlock_ask() {
 	# question.
 	[ ! -t 2 ] || return 1
 	case ${#_adlock_line}:$_adlock_line in
-	????:* | *"$_adlock_nl"*) return 1 ;; # of up to 4 bytes each: see cmd/adlock/agent_protocol.go
+	*"$_adlock_nl"* | [0-9][0-9][0-9][0-9]*) return 1 ;; # 1000 characters or more, of up to 4 bytes each: see cmd/adlock/agent_protocol.go
 	esac
 	case $_adlock_agent-$_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in
 	serves- | tried-) ;;
