@@ -531,6 +531,8 @@ cycles() {
 		long=$(printf %09000d 1)
 		adlock_get a "$1" "$long" && adlock_release || note "$?"
 		adlock_get a "$1" 0 "$long" && adlock_release || note "$?"
+		asked=$_adlock_number
+		adlock_get a "$1" 0 "bad${long}000$long" || note "$? after $((_adlock_number - asked)) questions"
 		ADLOCK_EXPIRE_AFTER=$long
 		adlock_get a "$1" 0 && adlock_release || note "$?"
 		ADLOCK_EXPIRE_AFTER="1$(printf '\nx')"

@@ -233,6 +233,31 @@ times() { yes | head -n "$1"; }
 }
 
 # bats test_tags=core
+@test "a lock is kept while a killed command's children may live" {
+	fragile
+	mkfifo "$T/go"
+	times 9 >"$T/before.left"
+	job_notes_and_prints $'inner\n0\n75\n75\ninner\n0' <<-E
+		inner() { [ ! -e "\$ADLOCK_DIR/lock.job.dax.a.b" ] || note inner; }
+		adlock_get a outer 0
+		adlock_with a b 0 -- $kills_itself 2>|"\$T/said" || :
+		inner
+		adlock_release
+		note "\$?"
+		adlock_release || note "\$?"
+		adlock_get a b 0 || note "\$?"
+		inner
+		echo go >>"\$T/go"
+		until adlock_release; do sleep 0.05; done
+		note "\$?"
+	E
+	assert_output --partial 'has the lock itself'
+	run tail -n 1 "$T/said"
+	assert_output "adlock: $(lock_of a b): not released: processes of the command may be left"
+	assert_free
+}
+
+# bats test_tags=core
 @test "a subshell does not withdraw its parent's lock" {
 	fragile
 	times 1 >"$T/after.take"

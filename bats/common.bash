@@ -149,6 +149,9 @@ in_between() {
 	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
 }
 
+# kills_itself is a command that a signal ends, and that leaves a process of its session behind. The process reads $T/go.
+kills_itself='sh -c '"'"'sh -c "echo \$\$ >\"\$T/left\"; read -r go <\"\$T/go\"" & until [ -s "$T/left" ]; do sleep 0.01; done; kill -KILL $$'"'"
+
 # eventually COMMAND... waits until COMMAND succeeds, and fails after a time that is an upper bound
 # for a busy machine, not a measure.
 eventually() {

@@ -97,9 +97,6 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	wait "$holder"
 }
 
-# kills_itself leaves a process of its session behind, and its script is left to wait for it.
-kills_itself='sh -c '"'"'sh -c "echo \$\$ >\"\$T/left\"; read -r go <\"\$T/go\"" & until [ -s "$T/left" ]; do sleep 0.01; done; kill -KILL $$'"'"
-
 # left_helper is the helper that waits for what a command has left.
 left_helper() { leftovers 'left.--wait'; }
 helper_waits() { [ -n "$(left_helper)" ]; }

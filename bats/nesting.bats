@@ -3,9 +3,14 @@ load common
 
 # bats test_tags=core
 @test "a subshell cannot release what its parent holds" {
-	job_notes_and_prints $'64\nheld\nreleased' <<-'E'
+	job_notes_and_prints $'too-soon\n64\n64\nheld\nreleased' <<-'E'
 		adlock_get a b
+		adlock_release
+		adlock_get a b 0
 		(
+			adlock_get a b 1h || note "$ADLOCK_VERDICT"
+			ADLOCK_WAIT=5 # without a unit
+			adlock_get a b 0 || note "$?"
 			adlock_release || note "$?"
 			:
 		)

@@ -27,9 +27,10 @@
 #	Releases the lock that this shell process took last; locks nest. STATUS, or the
 #	status before the call ($?), is recorded in the runlog as that of the atom.
 #	0: released, or nothing was held. 75: the lock was lost to a newcomer, or a newcomer
-#	is ending this process; if that newcomer dies, the lock can be released again. After
-#	any other error too it can be released again as long as it exists. 64: the lock is
-#	another process's (a subshell cannot release its parent's).
+#	is ending this process, or what a killed COMMAND of adlock_with has left may live; if it
+#	is gone, or that newcomer dies, the lock can be released again. After any other error too
+#	it can be released again as long as it exists. 64: the lock is another process's (a
+#	subshell cannot release its parent's).
 #	In a trap: trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT keeps the status of
 #	the script in any case, also under set -e. So does trap 'adlock_release || :' EXIT,
 #	except in mksh.
@@ -406,11 +407,8 @@ _adlock_get_atom() {
 	81) _adlock_deny busy ;; # already running
 	82) _adlock_deny full ;;
 	85) _adlock_deny paused ;;
-	84) # the owner cannot be ended
-		_adlock_verdict=stuck
-		return 77
-		;;
-	*) _adlock_back_off ;; # the helper has reported why, or died
+	84) _adlock_deny stuck 77 ;; # the owner cannot be ended
+	*) _adlock_back_off ;;       # the helper has reported why, or died
 	esac
 }
 
@@ -530,8 +528,11 @@ _adlock_run_locked() {
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
 	if _adlock_run_beside "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
-	_adlock_is_alone "$1" "$2" --wait || :
-	_adlock_ask_to_release "$1" "$2" "$_adlock_going" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	if _adlock_is_alone "$1" "$2" --wait; then
+		_adlock_ask_to_release "$1" "$2" "$_adlock_going" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	else
+		_adlock_say "${1#* * }" 'not released: processes of the command may be left'
+	fi
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
@@ -547,22 +548,21 @@ _adlock_run_beside() {
 	esac
 }
 
-# _adlock_is_alone LINE STATUS [--wait] is false if the status is that of a command which was ended,
-# and processes of the job are, or may be, left. With --wait it returns when they are gone.
+# _adlock_is_alone LINE STATUS [--wait] is false, and $_adlock_gone no, if the status is that of a command which
+# was ended, and processes of the job are, or may be, left. With --wait it returns when they are gone.
 _adlock_is_alone() {
-	_adlock_status=$2
+	_adlock_status=$2 _adlock_gone=no
 	_adlock_plain_status
-	case $_adlock_status-$1 in
-	*/smith.*) return 0 ;;
-	129-* | 130-* | 131-* | 137-* | 143-*) _adlock_find_helper || return 0 ;;
-	*) return 0 ;;
+	case ${1##*/}:$_adlock_status in
+	lock.*:129 | lock.*:130 | lock.*:131 | lock.*:137 | lock.*:143) _adlock_find_helper || return 0 ;;
+	*) return 0 ;; # a store's locksmith knows the job
 	esac
 	set -- "${1#* }" ${3:+"$3"}
 	for _adlock_try in 1 2 3 4 5 6 7 8 9; do # a signal to the whole group ends the helper too
 		_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
 		! _adlock_answered || break
 	done
-	[ "$_adlock_status" = 0 ]
+	return "$_adlock_status"
 }
 
 # _adlock_guard [IFELAPSED [EXPIREAFTER]] guards the script in the way that the helper prints
@@ -812,7 +812,7 @@ _adlock_once_more() {
 }
 
 # _adlock_withdraw releases the locks that this process has left behind: no other process will do so
-# while this one lives.
+# while this one lives. A lock that a killed command may still need stays.
 _adlock_withdraw() {
 	case $_adlock_held in
 	*"left "*) ;;
@@ -824,7 +824,7 @@ _adlock_withdraw() {
 		_adlock_line=${3#left }
 		case $3/${_adlock_line#* } in
 		"left "*"/$_adlock_owner "*)
-			_adlock_let_go "${_adlock_line#* }" "${_adlock_line%% *}" "$3" || set -- "$1" "$?"
+			{ _adlock_is_alone "${_adlock_line#* }" "${_adlock_line%% *}" && _adlock_let_go "${_adlock_line#* }" "${_adlock_line%% *}" "$3"; } || set -- "$1" "$?"
 			;;
 		esac
 	done
@@ -871,7 +871,7 @@ _adlock_owns() {
 	case $_adlock_line-$_adlock_token in
 	"$_adlock_pid-"?*)
 		_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
-		! _adlock_booked "$_adlock_lock"
+		! _adlock_booked "$_adlock_token $_adlock_file" # under any owner: W4
 		;;
 	*) return 1 ;;
 	esac
@@ -939,11 +939,10 @@ _adlock_plain_status() {
 	[ "$_adlock_status" -le 255 ] || _adlock_status=$((128 + (_adlock_status & 127))) # W10
 }
 
-# _adlock_deny VERDICT sets the verdict of a denial. The helper has printed the messages for a
-# person.
+# _adlock_deny VERDICT [STATUS] sets the verdict of a denial. The messages for a person have been printed.
 _adlock_deny() {
 	_adlock_verdict=$1
-	return 75
+	return "${2:-75}"
 }
 
 # _adlock_compare STATUS reports a helper of another version than this file. It asks the helper only
@@ -1054,7 +1053,7 @@ _adlock_ask() {
 	# question.
 	[ ! -t 2 ] || return 1
 	case ${#_adlock_line}:$_adlock_line in
-	????:* | *"$_adlock_nl"*) return 1 ;; # of up to 4 bytes each: see cmd/adlock/agent_protocol.go
+	*"$_adlock_nl"* | [0-9][0-9][0-9][0-9]*) return 1 ;; # 1000 characters or more, of up to 4 bytes each: see cmd/adlock/agent_protocol.go
 	esac
 	case $_adlock_agent-$_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in
 	serves- | tried-) ;;

@@ -44,7 +44,10 @@ func answer(owner process.Identity, args []string) (agentAnswer, error) {
 	case "release":
 		return answerRelease(owner, args[1:])
 	case "age":
-		return answerAge(args[1:])
+		if len(args) == 2 {
+			age, err := ageOf(args[1])
+			return agentAnswer{Words: age}, err
+		}
 	}
 	return agentAnswer{}, errHelper
 }
@@ -85,12 +88,4 @@ func answerRelease(owner process.Identity, args []string) (agentAnswer, error) {
 	}
 	r.PID, r.AtOnce = owner.PID, true
 	return agentAnswer{}, releaseIn(dir, r, &a.hook)
-}
-
-func answerAge(args []string) (agentAnswer, error) {
-	if len(args) != 1 {
-		return agentAnswer{}, errHelper
-	}
-	age, err := ageOf(args[0])
-	return agentAnswer{Words: age}, err
 }

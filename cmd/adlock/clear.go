@@ -67,7 +67,11 @@ func (a *clearArgs) clear(names []string) error {
 	if a.last {
 		return a.prune(dir)
 	}
-	k, lock, err := lockMeant("clear", names, dir)
+	lock, err := locker.LockMeant("clear", names, (&lockdir.Locker{Dir: dir}).List)
+	if err != nil {
+		return err
+	}
+	k, err := lockerOf(dir, lock.Name, nil)
 	if err != nil {
 		return err
 	}
@@ -113,13 +117,6 @@ func openDir(path string) (*lockfile.Dir, error) {
 		err = fault.New(fault.Usage, path, "no such directory")
 	}
 	return dir, err
-}
-
-func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
-	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
-		k, err = lockerOf(dir, lock.Name, nil)
-	}
-	return k, lock, err
 }
 
 func lockerOf(dir *lockfile.Dir, name atom.Name, h *hook.Hook) (*lockdir.Locker, error) {

@@ -43,11 +43,13 @@ func mkatomic(args []string) (int, error) {
 	case len(words) > 1 && words[1] != "--", len(words) == 2:
 		return 0, fault.New(fault.Usage, "mkatomic", "wants one FILE, and before a COMMAND a --")
 	}
-	file := words[0]
+	find := way.Plain
 	if replace {
-		if file, err = way.Follow(file); err != nil {
-			return 0, created(words[0], err)
-		}
+		find = way.Follow
+	}
+	file, err := find(words[0])
+	if err != nil {
+		return 0, created(words[0], err)
 	}
 	if len(words) == 1 {
 		return 0, makeOfInput(file, replace)

@@ -83,10 +83,10 @@ func readFiles() (all []*File) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// readFile returns nil if there is no file. It tries up to five times if the file is being replaced.
+// readFile returns nil if there is no file. It tries up to five times if the file is being replaced, made or removed.
 func readFile(path string) (f *File) {
 	for range 5 {
-		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) {
+		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) && !errors.Is(f.Refused, unix.ENOENT) {
 			break
 		}
 	}

@@ -36,6 +36,14 @@ func TestASettingsFileReplacedDuringTheReadIsReadAgain(t *testing.T) {
 			t.Errorf("%s: %v, %+v", claim, f.Refused, f.lines)
 		}
 	}
+	path, f := written(t, "ADLOCK_LOGDIR=/old")[0], &File{}
+	intercept.Run(t, func() { f = readFile(path) }, func(intercept.Call) unix.Errno {
+		_ = os.Remove(path) // the first time
+		return 0
+	}, unix.SYS_FSTAT)
+	if f != nil {
+		t.Errorf("removed: %v, %+v", f.Refused, f.lines)
+	}
 }
 
 func TestARefusedDirectoryGetsNoRecordOfWhatWasReported(t *testing.T) {

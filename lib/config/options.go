@@ -78,7 +78,7 @@ func Elsewhere(err error, said func(option string) string) error {
 	}
 	name := e.Object
 	if !strings.HasPrefix(name, "--") {
-		name = name[:2] // -n of -nE, -w of -w5
+		name = name[:min(2, len(name))] // -n of -nE, -w of -w5
 	}
 	u.other = said(name)
 	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u}

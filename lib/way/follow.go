@@ -12,17 +12,17 @@ import (
 	"adlock/lib/fault"
 )
 
-// Follow returns the path of the file that `> name` would write: replacing that file replaces the content of name. If
-// name is a link, the result is the link's last target, which need not exist. Follow first asks the kernel whether the
-// link may be followed (fs.protected_symlinks). It refuses a link that leads to an open file, as /dev/stdout does. Such
-// a file may have no path, and the process that has it open would go on writing into it after it was replaced.
+// Follow returns the path, without links, of the file that `> name` would write, which need not exist: replacing it
+// replaces the content of name. Follow first asks the kernel whether a link may be followed (fs.protected_symlinks).
+// It refuses a link that leads to an open file, as /dev/stdout does. Such a file may have no path, and the process that
+// has it open would go on writing into it after it was replaced.
 func Follow(name string) (string, error) {
 	there, err := os.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	if to, err := os.Readlink(name); err != nil || to == "" {
-		return name, nil
+		return Plain(name)
 	}
 	end, err := lastOf(name)
 	if err != nil {
@@ -34,6 +34,14 @@ func Follow(name string) (string, error) {
 	return end, nil
 }
 
+// Plain returns the path without links above its last name, so that ".." can be taken out of the text.
+func Plain(name string) (string, error) {
+	if strings.HasSuffix(name, "/") {
+		name += "." // walk drops the slash, and with it that the name is a directory's
+	}
+	return walk(name, func(string, *unix.Stat_t) error { return nil })
+}
+
 func errOpen(name string) error {
 	return fault.New(fault.CannotCreate, name, "is an open file, and cannot be replaced: want the file's own name")
 }
@@ -42,7 +50,7 @@ func errOpen(name string) error {
 func lastOf(asked string) (string, error) {
 	end := asked
 	for range MostLinks {
-		plain, err := walk(end, func(string, *unix.Stat_t) error { return nil })
+		plain, err := Plain(end)
 		if err != nil {
 			return "", err
 		}

@@ -50,6 +50,7 @@ func TestAMistypedCommandLineIsAUsageErrorInOneLine(t *testing.T) {
 		line string // words, with _ for an empty one
 	}{
 		{"--exprie-after: unknown option: did you mean --expire-after?", "run --exprie-after 3 true"},
+		{"-: unknown option", "run -=x true"},
 		{`unknown event "dney": did you mean deny? (there are acquire, deny, release, `, "log --event dney"},
 		{"--output: must not be empty", "metrics --output _"},
 		{`--expire-after: bad duration "5min" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0, "never", "auto")`, "run --expire-after 5min true"},

@@ -24,7 +24,8 @@ func (s *stage) put(text string, words ...string) helper.Result {
 
 func TestMkatomicMakesOnlyAMissingFileInADirectory(t *testing.T) {
 	s := newStage(t)
-	mkdir(t, s.in("dir"), 0o755)
+	must(t, os.MkdirAll(s.in("dir/sub"), 0o755))
+	must(t, os.Symlink("dir/sub", s.in("link")))
 	big := strings.Repeat("0123456789abcdef", 1<<20)
 	for _, c := range []struct {
 		status int
@@ -35,6 +36,7 @@ func TestMkatomicMakesOnlyAMissingFileInADirectory(t *testing.T) {
 		{73, "no such file or directory", []string{"none/f"}},
 		{73, "no such file or directory", []string{"--replace", "none/f"}},
 		{73, "not a directory", []string{"--replace", "/dev/null/f"}},
+		{0, "", []string{"link/../sub/g"}}, {0, "", []string{"--replace", "link/../sub/g"}}, // there is no ./sub
 	} {
 		r := s.put(big, c.words...)
 		if r.Status != c.status || (r.Err == "") != (c.says == "") || strings.Count(r.Err, "\n") > 1 ||
@@ -44,7 +46,7 @@ func TestMkatomicMakesOnlyAMissingFileInADirectory(t *testing.T) {
 		big = strings.ToUpper(big)
 	}
 	check.Equal(t, "it has the content", s.read(s.in("f")) == strings.ToLower(big), true)
-	s.wantFiles("dir", "f")
+	s.wantFiles("dir", "f", "link")
 }
 
 // mkatomic follows a link, as cmd > link does. The temporary file is beside the target, as

@@ -148,19 +148,26 @@ func TestAStoppedContainerWithCronReleasesItsLocks(t *testing.T) {
 }
 
 func TestAContainerClearsItsOldLocksOnlyIfAskedTo(t *testing.T) {
-	p := cronPlace(t)
-	one := cronContainer(p, "one")
-	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
-	one.Kill(t)
-	check.Equal(t, "locks left", len(p.locks()), 1)
-	again := cronContainer(p, "one")
-	helper.Eventually(t, "the job is denied", func() bool { return len(p.denials()) == 1 })
-	again.Kill(t)
-	once := cronContainer(p, "one", "ADLOCK_CLEAR=1")
-	helper.Eventually(t, "the job runs again", func() bool { return len(p.notes()) == 2 })
-	stop(p, once)
-	once.Is(p, 0, "…")
-	p.wantNotes("run:one run:one")
+	for pattern, run := range map[string]string{"lock.*": "run --name", "read.*.*.*.*.*": "run --shared --name"} {
+		t.Run(run, func(t *testing.T) {
+			p := cronPlace(t)
+			p.write("crontab", strings.ReplaceAll(p.read("crontab"), "run --name", run), 0o644)
+			one := cronContainer(p, "one")
+			helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
+			one.Kill(t)
+			left, _ := filepath.Glob(p.path("locks/" + pattern))
+			check.Equal(t, "locks left", len(left), 1)
+			p.write("crontab", strings.ReplaceAll(p.read("crontab"), run, "run --name"), 0o644)
+			again := cronContainer(p, "one")
+			helper.Eventually(t, "the job is denied", func() bool { return len(p.denials()) == 1 })
+			again.Kill(t)
+			once := cronContainer(p, "one", "ADLOCK_CLEAR=1")
+			helper.Eventually(t, "the job runs again", func() bool { return len(p.notes()) == 2 })
+			stop(p, once)
+			once.Is(p, 0, "…")
+			p.wantNotes("run:one run:one")
+		})
+	}
 }
 
 func TestTheEntrypointRefusesToRunUnlessItIsProcess1(t *testing.T) {

@@ -218,7 +218,7 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib/adlock")).Replace(p.source("park/setup")), 0o755)
 	rules := must.Get(os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml")))(t)
 	p.write("lib/adlock/adlock-alerts.yml", string(rules), 0o644)
-	const jobs = "\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
+	const jobs = "\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n\n\n" // with blank lines at the end
 	p.write("cron.d/site", " SHELL\t= /bin/bash"+jobs, 0o600)
 
 	first := p.line(p.path("setup")).Run(t)
@@ -238,4 +238,8 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 	if left, err := filepath.Glob(p.path("*/*.new")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
+	before := p.read("cron.d/site")
+	p.command("sed", "echo cut short; exit 4")
+	p.line(p.path("setup")).Run(t).Is(t, 4, "", "")
+	check.Equal(t, "the crontab", p.read("cron.d/site"), before)
 }
