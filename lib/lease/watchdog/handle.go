@@ -77,15 +77,7 @@ func (w *Watchdog) IsThere() bool {
 	return !w.hungUp()
 }
 
-func (w *Watchdog) hungUp() (gone bool) {
-	line, err := w.line.SyscallConn()
-	if err == nil {
-		err = line.Control(func(fd uintptr) {
-			gone = sysfile.Poll(int(fd), 0)&unix.POLLHUP != 0
-		})
-	}
-	return gone || err != nil
-}
+func (w *Watchdog) hungUp() bool { return sysfile.Poll(int(w.line.Fd()), 0)&unix.POLLHUP != 0 }
 
 // Arm makes the watchdog end the job at a boottime, or at once when this process is gone. Pause is the time between the
 // signals; the watchdog may lengthen it if this process is gone early. A later message replaces this one.
@@ -111,11 +103,17 @@ func (w *Watchdog) Dismiss() {
 	}
 }
 
-// send sends a message. Without a watchdog the message is lost, and only the locksmith limits the job.
+// send sends a message. Without a watchdog the message is lost, and only the locksmith limits the job. A watchdog that
+// stands still is dismissed once no more fits into the socket: later it would end the job by an order that is too old.
 func (w *Watchdog) send(text string) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
-	if w.line != nil {
-		_, _ = w.line.WriteString(text)
+	if w.line == nil {
+		return
+	}
+	line := int(w.line.Fd())
+	if unix.Send(line, []byte(text), unix.MSG_DONTWAIT) == unix.EAGAIN {
+		_ = unix.SetsockoptInt(line, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<20) // makes room
+		_ = unix.Send(line, []byte(dismissal), unix.MSG_DONTWAIT)
 	}
 }
