@@ -131,6 +131,9 @@ func (h *holder) findOwner() (err error) {
 	if strconv.FormatUint(h.Request.Owner.Start, 10) != h.start {
 		return fault.New(fault.Usage, "owner", "is gone")
 	}
+	if h.Owner == 1 {
+		return fault.New(fault.Usage, "owner", "is process 1, which cannot be ended if its lease is lost: start it below an init process")
+	}
 	return nil
 }
 

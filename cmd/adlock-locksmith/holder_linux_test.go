@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/lib/lease"
 	"adlock/lib/lease/etcd"
 	"adlock/lib/lockdir/lockfile"
@@ -33,6 +34,16 @@ func init() {
 		h.end <- 0
 		_ = h.serve() // nothing is held
 		return 0
+	}
+}
+
+// A script that is process 1 of a container would run on after its lease.
+func TestAScriptThatIsProcess1GetsNoLockInAStore(t *testing.T) {
+	h := &holder{leaseArgs: newLease()}
+	h.Owner = 1
+	h.start = strconv.FormatUint(must.Get(process.Of(1))(t).Start, 10)
+	if err := h.findOwner(); fault.KindOf(err) != fault.Usage {
+		t.Errorf("%v", err)
 	}
 }
 
