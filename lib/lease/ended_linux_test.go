@@ -52,6 +52,17 @@ func TestTheIdleWatchSeesProcessesThatCarryTheMark(t *testing.T) {
 	}
 }
 
+// The owner may be dead: then a newcomer passes it after the owner's lease, and not after its own.
+func TestAnOwnerHasItsOwnLeaseToMakeWay(t *testing.T) {
+	r, v := newcomer(0), locker.View{}
+	q := queue{Locker: &Locker{Store: &scripted{}}, r: &r, seen: heldElsewhere()}
+	q.held = &heldLease{ctx: t.Context(), place: &scriptedPlace{}, record: Record{Lease: 15 * time.Second}}
+	q.seen.Owner.Lease = time.Hour
+	if _, err := q.expire(&v); err != nil || q.asked.until < process.Boottime()+time.Hour {
+		t.Errorf("%v, in %v it is stuck", err, q.asked.until-process.Boottime())
+	}
+}
+
 // Cloned machines have one id: an owner in another boot may live on another machine.
 func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)
