@@ -159,12 +159,12 @@ func release(args []string) (int, error) {
 		return 0, config.LibraryOnly("release")
 	}
 	dir, _ := config.Split(rest[0])
-	line, err := dial(dir, token)
-	if err != nil && (again || withdraw) {
+	line, err := dial(dir, token, rest[0])
+	if fault.KindOf(err) == fault.Denied && (again || withdraw) {
 		return 0, nil // the holder has released the lock, or the lease will expire
 	}
 	if err != nil {
-		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
+		return 0, err
 	}
 	defer line.Close()
 	return 0, unlock(rest[0], line, wish{status, withdraw || retry && status > 0, withdraw})
