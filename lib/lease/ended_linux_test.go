@@ -63,6 +63,25 @@ func TestAnOwnerHasItsOwnLeaseToMakeWay(t *testing.T) {
 	}
 }
 
+// With --jitter a start may come to the store after a later one. A waiter's record does not say when it was asked for.
+func TestAReplacingStartDoesNotEndAJobAskedForLater(t *testing.T) {
+	for taken, want := range map[time.Duration]locker.Verdict{0: locker.Acquired, time.Minute: locker.Busy, time.Hour: locker.Acquired} {
+		seen := heldElsewhere()
+		if seen.Owner.Taken, seen.Age = seen.Now.Add(-taken), taken; taken == 0 {
+			seen.Owner.Taken = time.Time{}
+		}
+		l, r := behind(&scriptedPlace{}, seen), newcomer(time.Hour)
+		r.Limits, r.WaitSince = policy.Limits{Source: policy.Said}, process.Boottime()-10*time.Minute
+		outcome, err := l.Take(r)
+		if err != nil || outcome.Verdict != want || outcome.Endless != (want == locker.Busy) {
+			t.Errorf("taken %v ago: %s, endless %v, %v", taken, outcome.Verdict, outcome.Endless, err)
+		}
+		if outcome.Verdict == locker.Acquired {
+			must.Do(t, l.Release(locker.ReleaseRequest{}))
+		}
+	}
+}
+
 // Cloned machines have one id: an owner in another boot may live on another machine.
 func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)

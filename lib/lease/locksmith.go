@@ -301,6 +301,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 		return v, err
 	}
 	l.describe(&v, seen)
+	v.Active.Newer = !seen.Owner.Taken.IsZero() && r.IsOlder(v.Record, v.Active.Age) // a waiter's age is not known
 	return v, nil
 }
 

@@ -66,7 +66,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 			}
 			continue
 		default:
-			if q.wait.Left() <= 0 && !q.isMakingWay() {
+			if (q.wait.Left() <= 0 || d.Outdated()) && !q.isMakingWay() {
 				return q.r.Denied(d, &v), nil
 			}
 		}
