@@ -65,13 +65,11 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	if err := h.Complete(h.options()); err != nil {
 		return "", config.ForScript(h.options(), err)
 	}
-	if !h.named {
-		if err := h.RefuseTick(); err != nil {
-			return "", err
-		}
-	}
 	if h.named {
 		return config.DirOf(h.Store)
+	}
+	if err := h.RefuseTick(); err != nil {
+		return "", err
 	}
 	return h.DirectoryOf(rest[0])
 }

@@ -35,9 +35,8 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	return nil
 }
 
-// unmoved is the condition that a heartbeat has no later revision than the one that was read last, if it was read.
 func (s *Store) unmoved(beat string) clientv3.Cmp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return clientv3.Compare(clientv3.ModRevision(beat), "<", cmp.Or(s.beats[beat].revision, math.MaxInt64-1)+1)
+	return clientv3.Compare(clientv3.ModRevision(beat), "<", cmp.Or(s.beats[beat].revision, math.MaxInt64-1)+1) // not read: any
 }

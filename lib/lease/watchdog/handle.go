@@ -21,11 +21,10 @@ type Watchdog struct {
 	sending sync.Mutex
 }
 
-// Start starts the watchdog of the owner in the record, in the background. Until armed, it does nothing. Process 1 gets
-// none: it would be the watchdog's parent, and so wait for the watchdog, which may not end its own ancestor's job.
+// Start starts the watchdog of the owner in the record, in the background. Until armed, it does nothing.
 func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	w := &Watchdog{started: make(chan error, 1)}
-	if own.Owner.PID == 1 {
+	if own.Owner.PID == 1 { // it would wait for its child, the watchdog, which may not end its own ancestor's job
 		w.started <- nil
 		return w
 	}
@@ -108,8 +107,7 @@ func (w *Watchdog) Dismiss() {
 	}
 }
 
-// send sends a message. Without a watchdog the message is lost, and only the locksmith limits the job. A watchdog that
-// stands still is dismissed once no more fits into the socket: later it would end the job by an order that is too old.
+// send sends a message. Without a watchdog the message is lost, and only the locksmith limits the job.
 func (w *Watchdog) send(text string) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
@@ -117,7 +115,7 @@ func (w *Watchdog) send(text string) {
 		return
 	}
 	line := int(w.line.Fd())
-	if unix.Send(line, []byte(text), unix.MSG_DONTWAIT) == unix.EAGAIN {
+	if unix.Send(line, []byte(text), unix.MSG_DONTWAIT) == unix.EAGAIN { // it stands still: later it would end the job by an old order
 		_ = unix.SetsockoptInt(line, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<20) // makes room
 		_ = unix.Send(line, []byte(dismissal), unix.MSG_DONTWAIT)
 	}

@@ -120,8 +120,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 			return 0, nil
 		case l.reporting:
 			return 0, errors.New("the locksmith ended the job, and died before it could report why")
-		case l.gone:
-			// If most of the lease is left, the job gets longer pauses.
+		case l.gone: // if most of the lease is left, the job gets longer pauses
 			return max(pause, min(4*pause, (at-process.Boottime())/3)), errors.New("the locksmith was killed: the watchdog ended the job")
 		case left <= 0 && text == "":
 			return pause, errors.New("the locksmith has fallen silent: the watchdog ended the job")
@@ -169,11 +168,8 @@ func readLine(line int, within time.Duration) (text string, closed bool) {
 			return text, false
 		}
 		got, err := unix.Read(line, buffer)
-		if err == unix.EINTR || err == unix.EAGAIN {
-			return text, false
-		}
 		if got <= 0 {
-			return text, true
+			return text, err != unix.EINTR && err != unix.EAGAIN
 		}
 		text += string(buffer[:got]) // read on: only the last order counts
 	}
