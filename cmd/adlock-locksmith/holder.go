@@ -131,6 +131,9 @@ func (h *holder) findOwner() (err error) {
 	if strconv.FormatUint(h.Request.Owner.Start, 10) != h.start {
 		return fault.New(fault.Usage, "owner", "is gone")
 	}
+	if h.Owner == 1 {
+		return fault.New(fault.Usage, "owner", "is process 1, which cannot be ended if its lease is lost: start it below an init process")
+	}
 	return nil
 }
 
@@ -170,17 +173,21 @@ func (h *holder) serve() error {
 		hold.AwaitRest(h.job())
 		gone <- true
 	}()
-	select {
-	case <-asked:
-	case <-gone:
-		if len(asked) == 0 {
-			h.retry = h.named && h.RetryFailed // the program has not reported a status, so the run counts as failed
+	for over := false; !over; {
+		over = true
+		select {
+		case <-asked:
+		case <-gone:
+			if len(asked) == 0 {
+				h.retry = h.named && h.RetryFailed // the program has not reported a status, so the run counts as failed
+			}
+		case <-stop: // for example at shutdown: the job must not run on without its lock
+			if over = h.endScript(h.Request.Pause); over {
+				fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
+			}
+		case pause := <-h.end:
+			over = h.endScript(pause)
 		}
-	case <-stop: // for example at shutdown: the job must not run on without its lock
-		h.endScript(h.Request.Pause)
-		fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
-	case pause := <-h.end:
-		h.endScript(pause)
 	}
 	return h.release(locker.ReleaseRequest{Status: h.status, NoStamp: h.retry})
 }
@@ -189,19 +196,18 @@ func (h *holder) job() process.Job {
 	return process.Job{Owner: h.Request.Owner, FileUID: -1, Token: h.token, Taken: h.since}
 }
 
-// endScript ends the script carefully. A script that cannot be ended keeps the lock.
-func (h *holder) endScript(pause time.Duration) {
+// endScript ends the script carefully. It returns false if the script cannot be ended, and so keeps the lock.
+func (h *holder) endScript(pause time.Duration) bool {
 	if h.front != nil {
 		_ = message{Lost: true}.send(h.front) // `adlock hold` may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
 	watchdog.SpeakFor(h.job()) // before this, the holder has no standard error
-	if err := ending.End(h.job()); err != nil {
+	err := ending.End(h.job())
+	if err != nil {
 		h.smith.OwnStuck(&h.Request, h.token, process.Boottime()-h.since, err)
-		for h.Request.Owner.Life() != process.Dead {
-			time.Sleep(time.Second)
-		}
 	}
+	return err == nil
 }
 
 func (h *holder) listen(asked chan<- bool) {

@@ -140,11 +140,10 @@ func (k *keeper) release(r locker.ReleaseRequest) error {
 	if r.Status.Set {
 		status = r.Status.Value
 	}
-	lock := string(r.Name)
-	line, err := dial(k.dir, r.Token)
+	line, err := dial(k.dir, r.Token, string(r.Name))
 	if err != nil {
-		return fault.New(fault.Denied, lock, "lost: its holder is gone")
+		return err
 	}
 	defer line.Close()
-	return unlock(lock, line, wish{status, r.NoStamp, r.Untold})
+	return unlock(string(r.Name), line, wish{status, r.NoStamp, r.Untold})
 }

@@ -65,13 +65,11 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	if err := h.Complete(h.options()); err != nil {
 		return "", config.ForScript(h.options(), err)
 	}
-	if !h.named {
-		if err := h.RefuseTick(); err != nil {
-			return "", err
-		}
-	}
 	if h.named {
 		return config.DirOf(h.Store)
+	}
+	if err := h.RefuseTick(); err != nil {
+		return "", err
 	}
 	return h.DirectoryOf(rest[0])
 }
@@ -159,12 +157,12 @@ func release(args []string) (int, error) {
 		return 0, config.LibraryOnly("release")
 	}
 	dir, _ := config.Split(rest[0])
-	line, err := dial(dir, token)
-	if err != nil && (again || withdraw) {
+	line, err := dial(dir, token, rest[0])
+	if fault.KindOf(err) == fault.Denied && (again || withdraw) {
 		return 0, nil // the holder has released the lock, or the lease will expire
 	}
 	if err != nil {
-		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
+		return 0, err
 	}
 	defer line.Close()
 	return 0, unlock(rest[0], line, wish{status, withdraw || retry && status > 0, withdraw})

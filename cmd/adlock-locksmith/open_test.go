@@ -4,12 +4,15 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
 	"adlock/test/support/must"
 )
 
@@ -57,5 +60,18 @@ func TestASilentConnectionDoesNotBlockALaterRelease(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("it hears nothing")
+	}
+}
+
+func TestOnlyAMissingHolderCountsAsALostLock(t *testing.T) {
+	for mode, want := range map[os.FileMode]fault.Kind{0o700: fault.Denied, 0o777: fault.NotPermitted} {
+		dir := t.TempDir()
+		must.Do(t, os.Chmod(dir, mode)) // a directory that others may change is refused
+		_, err := release([]string{"--token", "feed", dir + "/smith.x"})
+		_, again := release([]string{"--again", "--token", "feed", dir + "/smith.x"})
+		kept := (&keeper{dir: dir}).release(locker.ReleaseRequest{Token: "feed"})
+		if fault.KindOf(err) != want || fault.KindOf(kept) != want || (again == nil) != (want == fault.Denied) {
+			t.Errorf("mode %o: %v, %v; again: %v", mode, err, kept, again)
+		}
 	}
 }

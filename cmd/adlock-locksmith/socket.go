@@ -1,17 +1,19 @@
 package main
 
 import (
+	"errors"
 	"net"
 
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 )
 
-// dial connects to the holder of the acquisition. It changes the working directory to the lock directory: the
-// path of a socket may have little more than 100 bytes (unix(7)).
-func dial(dir, token string) (net.Conn, error) {
+// dial connects to the holder of the acquisition; fault.Denied if it is certain that the holder is gone. dial changes
+// the working directory to the lock directory: a socket's path may have little more than 100 bytes (unix(7)).
+func dial(dir, token, lock string) (net.Conn, error) {
 	d, err := lockfile.Open(dir) // Open has checked that only this user's holders can be there
 	if err != nil {
 		return nil, err
@@ -20,7 +22,11 @@ func dial(dir, token string) (net.Conn, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	return net.Dial("unix", atom.HolderSocketName(token))
+	line, err := net.Dial("unix", atom.HolderSocketName(token))
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
+		err = fault.New(fault.Denied, lock, "lost: its holder is gone")
+	}
+	return line, err
 }
 
 // listen makes the holder's socket. It changes the working directory to the lock directory.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,29 +23,23 @@ const sweepAfter = time.Minute
 // file cannot be removed, the next sweep tries again.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
-	listening := ""
+	var listening []string
 	for _, f := range files {
 		if f.Kind != atom.HolderSocket {
 			continue
 		}
 		if listens(f.String()) {
-			listening += " " + f.Token
+			listening = append(listening, f.Token)
 		} else {
 			removeOld(d, f.String())
 		}
 	}
 	for _, f := range files {
-		if f.Kind == atom.HolderWord && !strings.Contains(listening, tokenIn(d.Path(f.String()))) {
+		text, _ := os.ReadFile(d.Path(f.String()))
+		if f.Kind == atom.HolderWord && !slices.ContainsFunc(listening, func(token string) bool { return strings.Contains(string(text), token) }) {
 			removeOld(d, f.String())
 		}
 	}
-}
-
-func tokenIn(file string) string {
-	text, _ := os.ReadFile(file)
-	_, rest, _ := strings.Cut(string(text), "token=")
-	token, _, _ := strings.Cut(rest, "\n")
-	return " " + token
 }
 
 // listens reports whether a process may be listening at a socket. A holder ignores a connection without a message.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -10,12 +11,13 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns if fewer than least bytes or fewestInodes files are free at path. The grade is Fail if none are free.
+// freeSpace warns if no more than least bytes or few inodes are free at path. The grade is Fail if no file can be made.
 func freeSpace(path string, least int64, variable string) []Finding {
 	const what = "free space"
 	cure := "make some, or name another directory by " + variable
@@ -26,15 +28,15 @@ func freeSpace(path string, least int64, variable string) []Finding {
 	if st.Blocks == 0 { // a tmpfs without a limit
 		return []Finding{fine(what, "without a limit")}
 	}
-	bytes := st.Bavail * uint64(st.Bsize)
+	bytes := st.Bavail * uint64(cmp.Or(st.Frsize, st.Bsize))
 	text := strconv.FormatUint(bytes>>20, 10) + " MiB"
 	if st.Files > 0 { // btrfs does not count files
 		text += " and " + strconv.FormatUint(st.Ffree, 10) + " files"
 	}
 	switch {
-	case bytes == 0 || st.Files > 0 && st.Ffree == 0:
+	case sysfile.NoRoom(path) == unix.ENOSPC:
 		return []Finding{fail(what, text, cure)}
-	case bytes < uint64(least) || st.Files > 0 && st.Ffree < fewestInodes:
+	case bytes <= uint64(least) || st.Files > 0 && st.Ffree < fewestInodes:
 		return []Finding{warn(what, text, cure)}
 	}
 	return []Finding{fine(what, text)}
@@ -53,7 +55,7 @@ func processes() []Finding {
 }
 
 func proc() Finding {
-	if _, err := os.Stat("/proc/1"); err != nil {
+	if _, err := os.Stat("/proc/1/stat"); err != nil { // hidepid=1 shows the directory alone
 		return warn("/proc", "hides other users' processes (hidepid)", "what cannot be seen counts as living: a job that has become another user may have to be cleared by hand")
 	}
 	return fine("/proc", "shows every process")

@@ -11,8 +11,11 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/lease/watchdog"
 	"adlock/lib/limit"
+	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
@@ -69,6 +72,10 @@ func TestANewOwnerReplacesADeadWatchdog(t *testing.T) {
 	watchdogs("another is there", 1)
 	giveBack()
 	watchdogs("it has ended", 0)
+	// Process 1 would adopt its watchdog, and wait for it as for a process of its job.
+	if w := watchdog.Start(locker.Recorder{}, record.Record{Owner: process.Identity{PID: 1}}); w.Ready() != nil || w.IsThere() {
+		t.Error("process 1 has a watchdog")
+	}
 }
 
 // While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place

@@ -84,6 +84,11 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 	return err
 }
 
+// Renewed is the error of Store.Remove for a lock whose owner has sent a heartbeat since the store last read it.
+func Renewed(s Store, name atom.Name) error {
+	return fault.New(fault.NotPermitted, s.String()+" "+string(name), "its owner lives: its lease was renewed meanwhile")
+}
+
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
 	if found.Active.Empty {

@@ -52,6 +52,34 @@ func TestTheIdleWatchSeesProcessesThatCarryTheMark(t *testing.T) {
 	}
 }
 
+// The owner may be dead: then a newcomer passes it after the owner's lease, and not after its own.
+func TestAnOwnerHasItsOwnLeaseToMakeWay(t *testing.T) {
+	r, v := newcomer(0), locker.View{}
+	q := queue{Locker: &Locker{Store: &scripted{}}, r: &r, seen: heldElsewhere()}
+	q.held = &heldLease{ctx: t.Context(), place: &scriptedPlace{}, record: Record{Lease: 15 * time.Second}}
+	q.seen.Owner.Lease = time.Hour
+	if _, err := q.expire(&v); err != nil || q.asked.until < process.Boottime()+time.Hour {
+		t.Errorf("%v, in %v it is stuck", err, q.asked.until-process.Boottime())
+	}
+}
+
+// With --jitter a start may come to the store after a later one. A waiter's record does not say when it was asked for.
+func TestAReplacingStartDoesNotEndAJobAskedForLater(t *testing.T) {
+	for taken, want := range map[time.Duration]locker.Verdict{0: locker.Acquired, time.Minute: locker.Busy, time.Hour: locker.Acquired} {
+		seen := heldElsewhere()
+		if seen.Age = taken; taken == 0 {
+			seen.Owner.Taken = time.Time{}
+		}
+		l, r := behind(&scriptedPlace{}, seen), newcomer(time.Hour)
+		r.Limits, r.WaitSince = policy.Limits{Source: policy.Said}, process.Boottime()-10*time.Minute
+		outcome, err := l.Take(r)
+		if err != nil || outcome.Verdict != want || outcome.Endless != (want == locker.Busy) {
+			t.Errorf("taken %v ago: %s, endless %v, %v", taken, outcome.Verdict, outcome.Endless, err)
+		}
+		_ = l.Release(locker.ReleaseRequest{}) // nothing is held if it is busy
+	}
+}
+
 // Cloned machines have one id: an owner in another boot may live on another machine.
 func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)

@@ -76,30 +76,25 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
-		if errors.Is(err, ErrGone) {
+		switch {
+		case errors.Is(err, ErrGone):
 			// The place is lost. If a person has removed all keys, the owner's job runs until its locksmith
 			// finds out: without this pause two jobs could run at once.
 			Pause(l.context(), l.lease())
-			continue
-		}
-		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {
+		case wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims):
 			l.showAway(&r, wait, err)
 			Pause(l.context(), l.nap(wait, outcome))
-			continue
-		}
-		if err == nil && l.silent && (outcome.Verdict == locker.Busy || outcome.Verdict == locker.Full) {
+		case err == nil && l.silent && (outcome.Verdict == locker.Busy || outcome.Verdict == locker.Full):
 			l.showSilent(&r, outcome)
 			Pause(l.context(), l.lease()/30)
-			continue
-		}
-		if err == nil && wait.Worthwhile(outcome) {
+		case err == nil && wait.Worthwhile(outcome):
 			l.show(&r, wait, outcome)
 			Pause(l.context(), l.nap(wait, outcome))
-			continue
+		default:
+			l.SeeOverdue(&r, &outcome)
+			l.LogIfDenied(&r, outcome, err, wait.Spent())
+			return outcome, err
 		}
-		l.SeeOverdue(&r, &outcome)
-		l.LogIfDenied(&r, outcome, err, wait.Spent())
-		return outcome, err
 	}
 }
 
@@ -301,6 +296,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 		return v, err
 	}
 	l.describe(&v, seen)
+	v.Active.Newer = !seen.Owner.Taken.IsZero() && r.IsOlder(v.Record, v.Active.Age) // a waiter's age is not known
 	return v, nil
 }
 

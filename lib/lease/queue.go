@@ -66,7 +66,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 			}
 			continue
 		default:
-			if q.wait.Left() <= 0 && !q.isMakingWay() {
+			if (q.wait.Left() <= 0 || d.Outdated()) && !q.isMakingWay() {
 				return q.r.Denied(d, &v), nil
 			}
 		}
@@ -162,7 +162,7 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	}
 	q.asked = &request{
 		view: *v, step: policy.Expire, stamp: q.seen.Owner.Token, last: q.seen.Last.Token,
-		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.record.Lease + q.question(),
+		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.seen.Owner.Lease + q.question(),
 	}
 	q.Expiring(q.r, v)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())

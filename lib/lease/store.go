@@ -48,8 +48,8 @@ type Store interface {
 	// List reads every atom and slot of the store. It changes no lock, but may mark some as Look does.
 	List(ctx context.Context) ([]Listed, error)
 
-	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token "" means
-	// a place without a record. It returns ErrGone if the lock is already gone.
+	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token "" means a place without
+	// a record. It returns ErrGone if the lock is gone, and Renewed if its heartbeat has moved since it was last read.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
 	// String returns the store's address without a password, for messages.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -63,8 +64,5 @@ func (l *Locker) tryLease(own Record) error {
 		return err
 	}
 	err = place.Renew(ctx)
-	if left := place.Leave(ctx, nil); err == nil {
-		err = left
-	}
-	return err
+	return cmp.Or(err, place.Leave(ctx, nil))
 }

@@ -219,6 +219,10 @@ func TestAFailedFTPListingOrReadDoesNotMeanAFreeAtom(t *testing.T) {
 	endsWith(t, owner, 0, "done\n")
 	q.Answers("RETR locks/last.", "550 Failed to open file.")
 	h.run(t, "echo ran", "--if-elapsed=1h").Is(t, 77, "", "…")
+	if place, _, err := openFTP(t, q.Address()).Enter(limited(t), "p.shared.o.x", aRecord(t, false), false); place != nil || err == nil {
+		t.Errorf("%v, %v", place, err)
+	}
+	f.host(t).run(t, "echo ran").Ran(t) // that newcomer has left
 }
 
 // A renewal has no connection of its own: an FTP server may allow only one. Any command that stalls is given up after

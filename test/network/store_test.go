@@ -203,6 +203,12 @@ func wakes(t *testing.T, a, b lease.Store) {
 func removesOnce(t *testing.T, a, b lease.Store) {
 	ctx := limited(t)
 	owner := enter(t, a, false, false, lasts)
+	finds(t, b, true)
+	must.Do(t, owner.Renew(ctx)) // it was only suspended
+	if err := b.Remove(ctx, "p.h.o.x", owner.record.Token); fault.KindOf(err) != fault.NotPermitted {
+		t.Errorf("a living owner's lock is removed: %v", err)
+	}
+	finds(t, b, true)
 	must.Do(t, b.Remove(ctx, "p.h.o.x", owner.record.Token))
 	finds(t, b, false)
 	if err := b.Remove(ctx, "p.h.o.x", owner.record.Token); !errors.Is(err, lease.ErrGone) {

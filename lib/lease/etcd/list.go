@@ -27,7 +27,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	for len(keys) > 0 {
 		name, is := s.nameOf(keys[0])
 		n := 1
-		for n < len(keys) && s.sameAtom(keys[0], keys[n]) {
+		for n < len(keys) && s.atomOf(keys[0]) == s.atomOf(keys[n]) {
 			n++
 		}
 		if is {
@@ -65,20 +65,14 @@ func (s *Store) page(ctx context.Context, from string, options ...clientv3.OpOpt
 	return page, nil
 }
 
-func (s *Store) atomOf(key *mvccpb.KeyValue) (name, rest string) {
-	name, rest, _ = strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix+"/"), "/")
-	return name, rest
-}
-
-func (s *Store) sameAtom(a, b *mvccpb.KeyValue) bool {
-	one, _ := s.atomOf(a)
-	other, _ := s.atomOf(b)
-	return one == other
+func (s *Store) atomOf(key *mvccpb.KeyValue) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix+"/"), "/")
+	return name
 }
 
 // nameOf returns the name of the key's atom; false for a key that is not adlock's.
 func (s *Store) nameOf(key *mvccpb.KeyValue) (atom.Name, bool) {
-	text, _ := s.atomOf(key)
+	text := s.atomOf(key)
 	lock, is := atom.LockCalled(text)
 	return lock.Name, is && string(lock.Name) == text
 }

@@ -49,6 +49,9 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	}
 	p := &place{store: s, name: name, record: record, passed: passed{}, stamps: map[int]lease.Last{}}
 	seen, err := p.Look(ctx)
+	if err != nil && p.n() > 0 {
+		_ = p.Leave(context.WithoutCancel(ctx), nil) // if this fails, newcomers pass the generation
+	}
 	if err != nil || seen.Held && !queue {
 		return nil, seen, err
 	}

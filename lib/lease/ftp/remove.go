@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"context"
+	"maps"
 
 	"adlock/lib/atom"
 	"adlock/lib/lease"
@@ -9,6 +10,7 @@ import (
 
 // Remove marks the generation with this token ("": it has no record) as released, as its owner would.
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
+	before := maps.Clone(s.seen)
 	f, err := s.look(ctx, name, 0, nil)
 	g := f.ahead
 	switch {
@@ -16,6 +18,8 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 		return err
 	case g == nil || g.record.Token != token:
 		return lease.ErrGone
+	case before[s.dirOf(name, g.n)].token == token && before[s.dirOf(name, g.n)].beat != g.beat:
+		return lease.Renewed(s, name)
 	case g.bare:
 		return s.put(ctx, s.dirOf(name, g.n)+"/released", nil)
 	}

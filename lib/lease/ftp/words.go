@@ -3,6 +3,7 @@ package ftp
 import (
 	"errors"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	client "github.com/jlaffaye/ftp"
@@ -46,12 +47,8 @@ func (a *account) loginRefused(err error) error {
 // refusal puts why before the server's own words if the answer has one of the codes.
 func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) error {
 	var answer *textproto.Error
-	if errors.As(err, &answer) {
-		for _, code := range codes {
-			if answer.Code == code {
-				return &fault.Error{Kind: kind, Object: a.address, Err: &explained{why, answer}}
-			}
-		}
+	if errors.As(err, &answer) && slices.Contains(codes, answer.Code) {
+		return &fault.Error{Kind: kind, Object: a.address, Err: &explained{why, answer}}
 	}
 	return err
 }

@@ -24,6 +24,10 @@ type Watchdog struct {
 // Start starts the watchdog of the owner in the record, in the background. Until armed, it does nothing.
 func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	w := &Watchdog{started: make(chan error, 1)}
+	if own.Owner.PID == 1 { // it would wait for its child, the watchdog, which may not end its own ancestor's job
+		w.started <- nil
+		return w
+	}
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
 		w.started <- err
@@ -77,15 +81,7 @@ func (w *Watchdog) IsThere() bool {
 	return !w.hungUp()
 }
 
-func (w *Watchdog) hungUp() (gone bool) {
-	line, err := w.line.SyscallConn()
-	if err == nil {
-		err = line.Control(func(fd uintptr) {
-			gone = sysfile.Poll(int(fd), 0)&unix.POLLHUP != 0
-		})
-	}
-	return gone || err != nil
-}
+func (w *Watchdog) hungUp() bool { return sysfile.Poll(int(w.line.Fd()), 0)&unix.POLLHUP != 0 }
 
 // Arm makes the watchdog end the job at a boottime, or at once when this process is gone. Pause is the time between the
 // signals; the watchdog may lengthen it if this process is gone early. A later message replaces this one.
@@ -115,7 +111,12 @@ func (w *Watchdog) Dismiss() {
 func (w *Watchdog) send(text string) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
-	if w.line != nil {
-		_, _ = w.line.WriteString(text)
+	if w.line == nil {
+		return
+	}
+	line := int(w.line.Fd())
+	if unix.Send(line, []byte(text), unix.MSG_DONTWAIT) == unix.EAGAIN { // it stands still: later it would end the job by an old order
+		_ = unix.SetsockoptInt(line, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<20) // makes room
+		_ = unix.Send(line, []byte(dismissal), unix.MSG_DONTWAIT)
 	}
 }

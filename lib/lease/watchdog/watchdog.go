@@ -9,6 +9,7 @@ package watchdog
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -110,28 +111,27 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 		if at > 0 {
 			left = min(5*time.Second, at-process.Boottime()) // timers stand still while the machine is suspended
 		}
-		if left <= 0 {
-			return pause, errors.New("the locksmith has fallen silent: the watchdog ended the job")
+		text := l.hear(max(0, left)) // an order may have come while this process stood still
+		if text != "" {
+			at, pause = lastOrder(text)
 		}
-		text := l.hear(left)
 		switch {
 		case l.dismissed, l.gone && at == 0:
 			return 0, nil
 		case l.reporting:
 			return 0, errors.New("the locksmith ended the job, and died before it could report why")
-		case l.gone:
-			// If most of the lease is left, the job gets longer pauses.
+		case l.gone: // if most of the lease is left, the job gets longer pauses
 			return max(pause, min(4*pause, (at-process.Boottime())/3)), errors.New("the locksmith was killed: the watchdog ended the job")
-		case text != "":
-			at, pause = lastOrder(text)
+		case left <= 0 && text == "":
+			return pause, errors.New("the locksmith has fallen silent: the watchdog ended the job")
 		}
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job. A hook that it starts after that is no part of the job.
+// hasEnded reports whether the locksmith has ended the job, or released the lock. What runs after that is no part of it.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
-	return l.reporting
+	return l.reporting || l.dismissed
 }
 
 // reportTimeout is how long a watchdog that has ended the job waits for a message of the locksmith:
@@ -156,22 +156,21 @@ func (l *locksmith) reports(within time.Duration) bool {
 // lastOrder parses the last of the orders in text: several may have come in one read.
 func lastOrder(text string) (at, pause time.Duration) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	first, second, _ := strings.Cut(lines[len(lines)-1], " ")
-	ats, _ := strconv.ParseInt(first, 10, 64)
-	pauses, _ := strconv.ParseInt(second, 10, 64)
-	return time.Duration(ats), time.Duration(pauses)
+	_, _ = fmt.Sscanf(lines[len(lines)-1], "%d %d", &at, &pause) // fails for a message that is no order
+	return at, pause
 }
 
 func readLine(line int, within time.Duration) (text string, closed bool) {
 	polled := []unix.PollFd{{Fd: int32(line), Events: unix.POLLIN}}
-	n, err := unix.Poll(polled, int(within.Milliseconds())+1)
-	if n <= 0 || err != nil {
-		return "", false
-	}
 	buffer := make([]byte, 4096)
-	got, err := unix.Read(line, buffer)
-	if err == unix.EINTR || err == unix.EAGAIN {
-		return "", false
+	for wait := int(within.Milliseconds()) + 1; ; wait = 0 {
+		if n, err := unix.Poll(polled, wait); n <= 0 || err != nil {
+			return text, false
+		}
+		got, err := unix.Read(line, buffer)
+		if got <= 0 {
+			return text, err != unix.EINTR && err != unix.EAGAIN
+		}
+		text += string(buffer[:got]) // read on: only the last order counts
 	}
-	return string(buffer[:max(got, 0)]), got <= 0
 }

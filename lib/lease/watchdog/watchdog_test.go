@@ -3,6 +3,7 @@ package watchdog
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,14 +28,30 @@ func say(t *testing.T, line *os.File, text string) {
 	must.Get(line.WriteString(text))(t)
 }
 
+func TestAStoppedWatchdogBlocksNoRenewalAndIsDismissed(t *testing.T) {
+	ours, theirs := post(t)
+	w := &Watchdog{line: ours}
+	defer time.AfterFunc(time.Minute, func() { panic("the locksmith is blocked") }).Stop()
+	for range 2000 { // more than the socket can hold
+		w.Arm(1, time.Second)
+	}
+	w.Dismiss()
+	if _, why := (&locksmith{line: theirs}).awaitTrouble(); why != nil {
+		t.Errorf("it ends a job for orders that are too old: %v", why)
+	}
+}
+
 func TestAWatchdogActsOnlyIfArmedAndNotDismissed(t *testing.T) {
 	armed := order(process.Boottime()+time.Hour, time.Second)
-	for said, pause := range map[string]time.Duration{armed + dismissal: 0, "": 0, armed: 4 * time.Second} {
+	behind := strings.Repeat(order(1, 1), 2000) // unread, as the watchdog was stopped
+	for said, pause := range map[string]time.Duration{
+		armed + dismissal: 0, "": 0, armed: 4 * time.Second, behind + armed: 4 * time.Second, behind + dismissal: 0,
+	} {
 		g, line := post(t)
 		say(t, g, said)
 		g.Close()
 		if got, why := (&locksmith{line: line}).awaitTrouble(); got != pause || (why != nil) != (pause > 0) {
-			t.Errorf("%q: %v, pause %v", said, why, got)
+			t.Errorf("%.60q: %v, pause %v", said, why, got)
 		}
 	}
 }
@@ -78,6 +95,9 @@ func TestAWatchdogEndsNothingOnceItsLocksmithReports(t *testing.T) {
 	}()
 	if !heard.reports(time.Millisecond) {
 		t.Error("it does not wait for the report")
+	}
+	if !(&locksmith{line: line, dismissed: true}).hasEnded() {
+		t.Error("it ends a script that has released")
 	}
 }
 

@@ -36,6 +36,7 @@ type place struct {
 	record  lease.Record
 	fence   uint64
 	renewed time.Time
+	read    time.Time // renewed, as it was when a newcomer last read it
 	asked   *time.Duration
 }
 
@@ -83,6 +84,7 @@ func (q *queue) snapshot(inWay []*place) lease.Snapshot {
 		seen.Owner, seen.Age = inWay[0].record, now.Sub(inWay[0].record.Taken)
 		seen.Lapsed = inWay[0].lapsed()
 		seen.Silent = seen.Lapsed
+		inWay[0].read = inWay[0].renewed
 	}
 	return seen
 }
@@ -143,6 +145,9 @@ func (s *Store) List(context.Context) (all []lease.Listed, _ error) {
 func (s *Store) Remove(_ context.Context, name atom.Name, token string) error {
 	q, unlock := s.lock(name)
 	defer unlock()
+	if p := q.of(token); p != nil && !p.read.IsZero() && p.read != p.renewed {
+		return lease.Renewed(s, name)
+	}
 	return q.remove(q.of(token), nil)
 }
 
