@@ -110,7 +110,7 @@ func TestAdlockGetHasABranchForEachAnswer(t *testing.T) {
 		AnswerBusy:    `%\) _adlock_deny busy ;;`,
 		AnswerFull:    `%\) _adlock_deny full ;;`, AnswerPaused: `%\) _adlock_deny paused ;;`,
 		AnswerExpired: `\[ "\$_adlock_status" = % \]; then # lock expired\n\t+_adlock_take takeover`,
-		AnswerStuck:   `%\).*\n\t+_adlock_verdict=stuck\n\t+return ` + strconv.Itoa(StatusNotPermitted) + `\n`,
+		AnswerStuck:   `%\) _adlock_deny stuck ` + strconv.Itoa(StatusNotPermitted) + ` ;;`,
 	} {
 		pattern := strings.ReplaceAll(meaning, "%", strconv.Itoa(status))
 		if found := regexp.MustCompile(pattern).FindAllString(get, -1); len(found) != 1 {

@@ -289,7 +289,7 @@ signal:		atomic { send() };
 			:: !spared && (seen & ~mine) -> quiet = false
 			:: !spared && !(seen & ~mine) && quiet && !unseen -> goto replace
 			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> quiet = false; spared = 0; seen = 0; goto signal
-			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> goto leave	/* (killer.errAlive): stuck */
+			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> goto leave	/* (killer.ErrAlive): stuck */
 			fi;
 			spared = 0
 		};
