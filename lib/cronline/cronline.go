@@ -130,7 +130,8 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or sleeps.
+// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or sleeps. A verb of
+// adlock that locks nothing counts if no command follows it: a pause must not deny `adlock resume`.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {
@@ -139,7 +140,9 @@ func locksItself(text string) bool {
 		}
 		word, rest := cutWord(strings.TrimLeft(text, blanks))
 		if word != "exec" && !IsAssignment(word) {
-			return slices.Contains(Lockers, path.Base(word))
+			verb, _ := cutWord(strings.TrimLeft(rest, blanks))
+			return slices.Contains(Lockers, path.Base(word)) &&
+				(path.Base(word) != "adlock" || slices.Contains([]string{"run", "hold", "shell"}, verb) || !strings.ContainsAny(rest, ";&|"))
 		}
 		text = rest
 	}
