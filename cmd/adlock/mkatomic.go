@@ -139,8 +139,20 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	}
 	if there != nil {
 		keepOwner(pending.File, there)
+		err = keepACL(pending.File, file)
 	}
-	return pending, nil
+	return pending, err
+}
+
+// keepACL gives the new file the old one's access control list, without which the group's bits are the list's mask.
+func keepACL(file *os.File, old string) error {
+	const access = "system.posix_acl_access"
+	list := make([]byte, 1<<16)
+	n, err := unix.Getxattr(old, access, list)
+	if err != nil { // it has none
+		return nil
+	}
+	return fault.Wrap(old, unix.Fsetxattr(int(file.Fd()), access, list[:n], 0))
 }
 
 // keepOwner gives the new file the owner and group of the old one; if that is not permitted, only the group.

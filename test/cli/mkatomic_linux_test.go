@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -285,4 +286,24 @@ func temporaries(t *testing.T, dir string) []string {
 	t.Helper()
 	found := get(filepath.Glob(dir + "/.f*"))(t)
 	return found
+}
+
+func TestMkatomicKeepsTheAccessControlList(t *testing.T) {
+	s := newStage(t)
+	must(t, os.WriteFile(s.in("f"), nil, 0o640))
+	// user::rw- user:65534:rw- group::r-- mask::rw- other::---, in the form of the kernel (version 2: tag, bits, id).
+	list := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, entry := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 6, 65534}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 0, ^uint32(0)}} {
+		list = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(list, uint16(entry[0])), uint16(entry[1]))
+		list = binary.LittleEndian.AppendUint32(list, entry[2])
+	}
+	if err := unix.Setxattr(s.in("f"), "system.posix_acl_access", list, 0); err != nil {
+		need.Skip(t, "no access control lists here: "+err.Error())
+	}
+	if r := s.put("new", "--replace", "f"); r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	kept := make([]byte, 1000)
+	n, _ := unix.Getxattr(s.in("f"), "system.posix_acl_access", kept)
+	check.Equal(t, "the list", string(kept[:max(0, n)]), string(list))
 }
