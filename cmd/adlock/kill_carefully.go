@@ -156,13 +156,13 @@ func (a *killArgs) endOwner(locks []string) error {
 	file := locks[0]
 	above, name := config.Split(file)
 	lock := atom.ParseFile(name)
-	if lock.Kind != atom.ActiveLock {
+	if lock.Kind != atom.ActiveLock && lock.Kind != atom.ReaderLock {
 		return fault.New(fault.Usage, file, "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
 	dir, err := lockfile.Open(above)
 	if err == nil {
 		defer dir.Close()
-		err = a.endOwnerIn(dir, lock.Name)
+		err = a.endOwnerIn(dir, lock)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -173,14 +173,17 @@ func (a *killArgs) endOwner(locks []string) error {
 	return nil
 }
 
-func (a *killArgs) endOwnerIn(dir *lockfile.Dir, name atom.Name) error {
-	lock := atom.File{Kind: atom.ActiveLock, Name: name}
+func (a *killArgs) endOwnerIn(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)
 	}
-	k, err := lockerOf(dir, name, nil)
+	k, err := lockerOf(dir, lock.Name, nil)
 	if err != nil {
 		return err
 	}
-	return k.Stop(&locker.Request{Pause: a.pause}, lock, true)
+	self, err := process.Of(os.Getpid())
+	if err != nil {
+		return fault.Wrap("own process", err)
+	}
+	return k.Stop(&locker.Request{Pause: a.pause, Owner: self}, lock, true)
 }
