@@ -115,8 +115,8 @@ func AwaitDeath(owner process.Identity) {
 
 // AwaitRest returns when nothing of a dead owner's job remains. Until then the job holds the atom.
 func AwaitRest(job process.Job) {
-	for pause := pollInterval; job.Remains(); pause = min(2*pause, 5*time.Second) { // a look reads the whole process table
-		time.Sleep(pause)
+	for began := process.Boottime(); job.Remains(); { // a look reads the whole process table
+		time.Sleep(min(max(pollInterval, (process.Boottime()-began)/50), 5*time.Second))
 	}
 }
 
