@@ -29,8 +29,7 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers lists programs that lock by themselves: below adlock's SHELL, a line whose command is one of them gets no
-// lock, unless words for adlock precede the command.
+// Lockers lists programs that lock by themselves: adlock's SHELL gives their lines a lock only if words for adlock say so.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words that are meant for adlock but not understood are an error, as an ignored limit would be
