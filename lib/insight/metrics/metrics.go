@@ -30,6 +30,7 @@ type Options struct {
 	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
 	User   string                             // the user whose lock directory this is, as a label of each series; "": no label
+	Cut    time.Time                          // no event before this was read; zero: all were
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
@@ -103,6 +104,7 @@ type figures struct {
 	success, since time.Time
 	paused         time.Time
 	starts         history.Gaps
+	apart          time.Duration // the interval if that of starts is unknown; 0: none
 	overdue, stuck bool
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
@@ -137,6 +139,11 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	m.Damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
 	b.tracker.Finish(o.Now, o.State)
+	for _, f := range b.atoms { // of starts far apart, a cut runlog never has the four that usualInterval needs
+		if last, there := o.Before.time(series(lastSuccess, f.labels)); there && last.Before(o.Cut) && f.success.After(last) {
+			f.apart = max(f.success.Sub(last), time.Duration(o.Before[series(interval, f.labels)]*float64(time.Second)))
+		}
+	}
 	for _, l := range o.Locks {
 		f := b.figures(l.Atom)
 		f.since, f.overdue, f.paused = l.Since, l.Overdue, l.Paused

@@ -221,6 +221,20 @@ func TestFailuresAndDenialsInARowContinueFromTheFile(t *testing.T) {
 	}
 }
 
+func TestOfACutRunlogTheGapOfTwoSuccessesIsTheInterval(t *testing.T) {
+	var before Values
+	for _, c := range []struct{ at, from, want time.Duration }{ // each time the last three hours are read
+		{0, 0, 0}, {9 * time.Hour, 6 * time.Hour, 9 * time.Hour}, {10 * time.Hour, 7 * time.Hour, 9 * time.Hour}, {14 * time.Hour, 11 * time.Hour, 9 * time.Hour},
+	} {
+		s := &story.Story{}
+		s.Job("p run x", 0, limit.Never).Run(c.at, time.Second, 0)
+		before = read(t, collectWith(t, s, c.at+time.Minute, Options{Before: before, Cut: story.Midnight.Add(c.from)}))
+		if got := before[`adlock_run_interval_seconds{`+labelsOfX+`}`]; got != c.want.Seconds() {
+			t.Errorf("%v: %v, want %v", c.at, got, c.want.Seconds())
+		}
+	}
+}
+
 func TestMetricsLeaveOutRetiredAtomsAndOldMissingCommands(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
 	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
