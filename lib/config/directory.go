@@ -27,6 +27,15 @@ func isMistyped(store string) bool {
 	return is && slices.Contains(Schemes, scheme) && !IsRemote(store)
 }
 
+// isAddress reports whether a store has the parts of storeForms.
+func isAddress(store string) bool {
+	scheme, rest, _ := strings.Cut(store, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	first, host, hasUser := strings.Cut(authority, "@")
+	isEtcd := scheme == "etcd"
+	return slices.Contains(Schemes, scheme) && first != "" && isEtcd == strings.Contains(first, ":") && isEtcd != hasUser && hasUser == (host != "")
+}
+
 // StoreOption is the option --store of verbs that acquire no lock. It sets ADLOCK_STORE, also for a partner program.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {
