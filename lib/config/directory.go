@@ -30,10 +30,8 @@ func isMistyped(store string) bool {
 // isAddress reports whether a store has the parts of storeForms.
 func isAddress(store string) bool {
 	scheme, rest, _ := strings.Cut(store, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	first, host, hasUser := strings.Cut(authority, "@")
-	isEtcd := scheme == "etcd"
-	return slices.Contains(Schemes, scheme) && first != "" && isEtcd == strings.Contains(first, ":") && isEtcd != hasUser && hasUser == (host != "")
+	first, host, hasUser := strings.Cut(strings.SplitN(rest, "/", 2)[0], "@")
+	return slices.Contains(Schemes, scheme) && first != "" && (host != "") == hasUser && hasUser == (scheme != "etcd") && hasUser != strings.Contains(first, ":")
 }
 
 // StoreOption is the option --store of verbs that acquire no lock. It sets ADLOCK_STORE, also for a partner program.

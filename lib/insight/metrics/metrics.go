@@ -116,7 +116,7 @@ type figures struct {
 // job that runs every ten minutes by day would raise an alert each night.) If fewer than three intervals are at least
 // half as long as that, these were outages or the first nights, and only the shorter ones count. If the intervals that
 // count span less than an hour, the usual one is unknown, as a person may only have tried the job.
-func usualInterval(all history.Durations) (usual time.Duration, known bool) {
+func usualInterval(all history.Durations, otherwise time.Duration) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := all; rest.Sum() >= span; {
 		usual = rest.ByTime(share)
@@ -126,7 +126,7 @@ func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 		}
 		rest = shorter
 	}
-	return 0, false
+	return otherwise, otherwise > 0
 }
 
 // Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.

@@ -155,11 +155,8 @@ var gauges = [...]gauge{
 		return truth(f.stuck), true
 	}},
 	{interval, "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
-		usual, known := usualInterval(f.starts.Durations)
-		if !known {
-			usual = f.apart
-		}
-		return usual.Seconds(), usual > 0
+		usual, known := usualInterval(f.starts.Durations, f.apart)
+		return usual.Seconds(), known
 	}},
 	{failures, "Runs since the last success that failed, were ended by force, or came to no end; a dead owner's once the next start finds it.", false, func(f *figures) (float64, bool) {
 		return float64(f.failed), true
