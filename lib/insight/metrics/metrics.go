@@ -209,6 +209,8 @@ func (b *builder) event(e *runlog.Event) {
 	case runlog.Acquire:
 		f.starts.Next(e.Time)
 		f.endsWithLock = e.Store == ""
+	case runlog.Release, runlog.Deny: // an atom that was only ever denied a slot has no last lock
+		f.endsWithLock = f.endsWithLock || e.Store == "" && e.Verdict != "full"
 	case runlog.Missing, runlog.NotRun: // these events leave no last lock
 		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor
 	}

@@ -245,6 +245,9 @@ func TestMetricsLeaveOutRetiredAtomsAndOldMissingCommands(t *testing.T) {
 	}{
 		"taken in a directory":                {[]runlog.Event{taken}, 1, false},
 		"in a store":                          {[]runlog.Event{{Kind: runlog.Acquire, Token: "a", Store: "etcd://a/b"}}, 1, true},
+		"its start is lost":                   {[]runlog.Event{{Kind: runlog.Release, Token: "a"}}, 1, false},
+		"only a denial is left":               {[]runlog.Event{{Kind: runlog.Deny, Verdict: "too-soon"}}, 1, false},
+		"denied a slot, and never run":        {[]runlog.Event{{Kind: runlog.Deny, Verdict: "full"}}, 1, true},
 		"a command that was never there":      {[]runlog.Event{missing}, 7, true},
 		"a week later":                        {[]runlog.Event{missing}, 9, false},
 		"retired, and the command is missing": {[]runlog.Event{taken, missing}, 1, true},
