@@ -332,9 +332,9 @@ func neverAnswer(at string) error {
 
 func TestTheUnreadPartOfALargeRunlogIsReported(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
-for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/null; echo $?; done; $a status --all-users >/dev/null; echo $?`)
-	if r.Out != "0\n0\n69\n69\n0\n" || strings.Count(r.Err, "/mnt/one/.local/state/adlock: the runlog before ") != 2 {
+	r := onHost(t, `as one $a run --name old -- false; touch -d 2010-01-01 /mnt/one/.local/state/adlock/last.adlock.dax.run.old; as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
+for v in "log -n 3" "report --since 1h" report log "status --failed --exit-code" status "status --atom first"; do $a $v --all-users >/dev/null; echo $?; done`)
+	if r.Out != "0\n0\n69\n69\n69\n69\n0\n" || strings.Count(r.Err, "/mnt/one/.local/state/adlock: the runlog before ") != 4 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -39,9 +40,8 @@ func initUsers(q *query) error {
 }
 
 // initUser makes the lock directory of a user (a name or a uid) if it does not exist, and returns its path.
-// There is a race: a job of the user may have found no lock directory before this call, and may make one at
-// home after the check below; then there are two. So init is for users who cannot make a directory at home,
-// and whose jobs have all failed so far.
+// A job of the user that found no lock directory before this call may make one at home after the check below.
+// So init is for users who cannot make one there, and whose jobs have all failed so far.
 func initUser(name string) (dir string, err error) {
 	known, err := user.Lookup(name)
 	if err != nil {
@@ -60,34 +60,29 @@ func initUser(name string) (dir string, err error) {
 	u := users[i]
 	dir = config.UserDir(u.UID)
 	at := config.DirOfHome(known.HomeDir)
-	found, err := doAs(u, patience, func(func() bool) (string, error) {
+	there, err := doAs(u, patience, func(func() bool) (bool, error) {
 		if config.IsUsers(dir, u.UID) {
-			return dir, nil
+			return true, fault.Wrap(dir, os.Chmod(dir, 0o700)) // a run refuses one that others may write
 		}
 		_, err := os.Lstat(at)
 		// No job of the user can have made a file in a directory that the user may not search.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
-			return "", nil
+			return false, nil
 		}
-		return at, err
+		return false, cmp.Or[error](err, fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice"))
 	})
 	switch {
 	case errors.Is(err, errSilent):
 		silent[u.UID] = err
 		return "", fault.New(fault.Unavailable, name, "does not answer")
-	case err != nil:
-		return "", fault.Wrap(at, err)
-	case found == dir:
-		return dir, nil
-	case found == at:
-		return "", fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
+	case err != nil || there:
+		return dir, fault.Wrap(at, err)
 	}
-	// An empty directory of root's was left by an init that crashed.
-	err = os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) && config.IsUsers(dir, 0) {
-		if entries, unread := os.ReadDir(dir); unread == nil && len(entries) == 0 {
-			err = nil
-		}
+	if config.IsUsers(dir, 0) {
+		_ = os.Remove(dir) // an empty one was left by an init that crashed; of any other, Mkdir tells
+	}
+	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return "", fault.New(fault.CannotCreate, dir, "is there, and is no directory of "+name+": remove it, or give it to that user")
 	}
 	if err != nil {
 		return "", fault.Wrap(dir, err)

@@ -49,10 +49,11 @@ func TestInitRefusesRootAndUsersWithALockDirectory(t *testing.T) {
 		`$a init no-such`:      {69, "adlock: no-such: no such user in /etc/passwd\n"},
 		`$a init`:              {64, "adlock: init: wants a USER\n"},
 		`nobody $a init games`: {77, "adlock: init: makes directories of other users, and is for root\n"},
-		`ln -s /mnt /var/lib/adlock-65534; $a init nobody`:                               {71, "adlock: /var/lib/adlock-65534: mkdir: file exists\n"},
-		`mkdir -p /var/lib/adlock-65534/x; $a init nobody`:                               {71, "adlock: /var/lib/adlock-65534: mkdir: file exists\n"},
-		`mkdir /var/lib/adlock-65534; $a init nobody && nobody $a run --name n -- false`: {1, ""},
-		`mkdir /var/lib/adlock-65534; nobody $a run --name n -- true`:                    {73, "(as root: adlock init nobody)\n"},
+		`ln -s /mnt /var/lib/adlock-65534; $a init nobody`:                                                                          {73, "adlock: /var/lib/adlock-65534: is there, and is no directory of nobody: remove it, or give it to that user\n"},
+		`mkdir -p /var/lib/adlock-65534/x; $a init nobody`:                                                                          {73, "adlock: /var/lib/adlock-65534: is there, and is no directory of nobody: remove it, or give it to that user\n"},
+		`mkdir -m 775 /var/lib/adlock-65534; chown nobody /var/lib/adlock-65534; $a init nobody && nobody $a run --name n -- false`: {1, ""},
+		`mkdir /var/lib/adlock-65534; $a init nobody && nobody $a run --name n -- false`:                                            {1, ""},
+		`mkdir /var/lib/adlock-65534; nobody $a run --name n -- true`:                                                               {73, "(as root: adlock init nobody)\n"},
 	} {
 		if r := initialised(t, p, script); r.Status != want.status || !strings.Contains(r.Err, want.says) || want.says == "" && r.Err != "" {
 			t.Errorf("%s: %+v", script, r)

@@ -77,7 +77,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	q.remembers = func(user string) bool { o := o; o.User = user; return !metrics.Kept(o).IsEmpty() }
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
-		o.User, o.Match = a.user, a.chosen.has
+		o.User, o.Cut, o.Match = a.user, a.begins, a.chosen.has
 		if a.seen == nil {
 			if err := errAway(o); err != nil {
 				return nil, err

@@ -28,11 +28,12 @@ type row struct {
 	Age        time.Duration // of the active lock
 	Since      time.Time     // when it was acquired
 	Owner, UID int
-	Node       string // the owner's machine, unless that is certainly this one
-	Readers    int    // how many readers hold the atom; 0: none
-	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
-	Changer    int    // pid of the process that is changing the lock just now; 0: none
-	watcher    int    // pid of the newcomer that watches whether the job works; 0: none
+	lock       atom.File // the owner's
+	Node       string    // the owner's machine, unless that is certainly this one
+	Readers    int       // how many readers hold the atom; 0: none
+	Still      int       // pid of the owner, or of its command, if that is stopped; 0: neither is
+	Changer    int       // pid of the process that is changing the lock just now; 0: none
+	watcher    int       // pid of the newcomer that watches whether the job works; 0: none
 
 	Slot, Slots int // which slot the owner has (of a semaphore: how many are held), and how many there are; 0: none
 
@@ -172,7 +173,7 @@ const longestProbe = time.Second
 func (r *row) hold(e *locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, e.Since(now).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
-	r.jobLives, r.silent = e.Active.Owner == policy.Orphaned, e.Silent
+	r.jobLives, r.silent, r.lock, r.lock.Name = e.Active.Owner == policy.Orphaned, e.Silent, e.Record.Lock(), r.Name
 	switch expired := policy.Expired(r.Limits, e.Active); {
 	case e.Active.Owner == policy.Gone || e.Active.Owner == policy.Orphaned:
 		r.State = "orphaned"

@@ -112,6 +112,11 @@ func (q *query) look(now time.Time) (rows []*row, stray []locker.Slot, failed er
 		rows := a.rowsOf(past, now)
 		a.omitted += max(0, len(rows)-mostAtoms)
 		rows = rows[:min(len(rows), mostAtoms)]
+		if slices.ContainsFunc(rows, func(r *row) bool { // its last run is not known, and may have failed
+			return r.Last == nil && (!r.Completed.IsZero() || r.State == "idle") && r.Completed.Before(a.begins) && a.chosen.has(r.Atom)
+		}) {
+			a.tellCut(time.Time{})
+		}
 		return seen{rows, strays(a.slots, rows)}, err
 	})
 	for _, of := range all {

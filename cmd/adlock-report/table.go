@@ -323,11 +323,10 @@ func (r *row) stateNote() string {
 		why = "its owner is dead, but processes of its job are left: " + why
 	}
 	if r.State == "unknown" {
-		lock := atom.File{Kind: atom.ActiveLock, Name: r.Name}
 		if r.user != "" {
-			why += "; " + locker.Recorder{}.IfDead(lock) + " (as the user " + r.user + ")"
+			why += "; " + locker.Recorder{}.IfDead(r.lock) + " (as the user " + r.user + ")"
 		} else {
-			why += "; " + (&account{}).recorderOf(r.Atom, &locker.View{Node: r.Node}).IfDead(lock)
+			why += "; " + (&account{}).recorderOf(r.Atom, &locker.View{Node: r.Node}).IfDead(r.lock)
 		}
 	}
 	return r.State + ": " + why

@@ -120,11 +120,17 @@ func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
 
 func TestStatusAdvisesToClearALockOfAnUnknownOwner(t *testing.T) {
 	p := newPlace(t)
-	p.hold(t, "lock.adlock.dax.run.elsewhere", "--name", "elsewhere")
-	lock := filepath.Join(p.dir, "lock.adlock.dax.run.elsewhere")
-	another := regexp.MustCompile(`(?m)^(boot|machine)=.*`).ReplaceAllString(read(t, lock), "$1=another")
-	must(t, os.WriteFile(lock, []byte(another), 0o600))
-	has(t, p.ok(t, "status"), "unknown: ", "adlock clear '"+lock+"'")
+	for kind, option := range map[string]string{"lock": "--verbose", "read": "--shared"} {
+		lock := filepath.Join(p.dir, kind+".adlock.dax.run."+kind)
+		owner := p.command("run", "--name", kind, option, "--", "sleep", "300").Start(t)
+		if kind == "read" {
+			lock += fmt.Sprint(".", owner.PID)
+		}
+		helper.Eventually(t, lock+" is held", func() bool { return helper.Settled(lock) })
+		another := regexp.MustCompile(`(?m)^(boot|machine)=.*`).ReplaceAllString(read(t, lock), "$1=another")
+		must(t, os.WriteFile(lock, []byte(another), 0o600))
+		has(t, p.ok(t, "status"), "unknown: ", "adlock clear '"+lock+"'")
+	}
 }
 
 func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {

@@ -27,6 +27,13 @@ func isMistyped(store string) bool {
 	return is && slices.Contains(Schemes, scheme) && !IsRemote(store)
 }
 
+// isAddress reports whether a store has the parts of storeForms.
+func isAddress(store string) bool {
+	scheme, rest, _ := strings.Cut(store, "://")
+	first, host, hasUser := strings.Cut(strings.SplitN(rest, "/", 2)[0], "@")
+	return slices.Contains(Schemes, scheme) && first != "" && (host != "") == hasUser && hasUser == (scheme != "etcd") && hasUser != strings.Contains(first, ":")
+}
+
 // StoreOption is the option --store of verbs that acquire no lock. It sets ADLOCK_STORE, also for a partner program.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {

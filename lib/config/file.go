@@ -317,7 +317,7 @@ func (o *Option) misplaced(value, section string) string {
 		return "has a bad value: " + o.Set(value).Error()
 	case o.Where != Location || value == "":
 		return ""
-	case o.Env == storeVariable && !IsRemote(value):
+	case o.Env == storeVariable && !isAddress(value):
 		return "wants " + storeForms + " here (a directory is ADLOCK_DIR)"
 	case o.Env != storeVariable && !path.IsAbs(value):
 		return "wants a full path"

@@ -162,6 +162,8 @@ func TestABadLeaseIsReportedAndIgnored(t *testing.T) {
 func TestAMistakeInALocationSettingIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		"ADLOCK_DIR=locks": ":1: ADLOCK_DIR wants a full path", "ADLOCK_STORE=/locks": ":1: ADLOCK_STORE wants etcd",
+		"ADLOCK_STORE=foo://u@h/p": ":1: ADLOCK_STORE wants etcd", "ADLOCK_STORE=etcd://": ":1: ADLOCK_STORE wants etcd", "ADLOCK_STORE=etcd://u:x@h:1/p": ":1: ADLOCK_STORE wants etcd",
+		"ADLOCK_STORE=ftp://h/": ":1: ADLOCK_STORE wants etcd", "ADLOCK_STORE=ftps://u@/d": ":1: ADLOCK_STORE wants etcd", "ADLOCK_STORE=ftp://u:x@h/d": ":1: ADLOCK_STORE wants etcd",
 		"[a]\nADLOCK_LOGDIR=/a": ":2: ADLOCK_LOGDIR belongs above", "ADLOCK_DRI=/a": ":1: unknown setting: did you mean ADLOCK_DIR?",
 		"[\nADLOCK_DIR=/a": ":2: ADLOCK_DIR belongs above", "ADLOCK_DIR": ":1: want ADLOCK_X=VALUE",
 		"ADLOCK_DIR /a": ":1: want ADLOCK_X=VALUE", "ADLOCK_DIR: /a": ":1: want ADLOCK_X=VALUE", "export ADLOCK_DIR=/a": ":1: unknown setting",

@@ -61,7 +61,7 @@ func moreOfWrap() []List {
 			{"adlock wrap -u --diff FILE | patch FILE", "a file of the system"},
 		}},
 		{Title: "what a line gets", Lines: [][2]string{
-			{"--name", "what it runs; with a word or a checksum more where two jobs would share a name"},
+			{"--name", "the program that it starts, and a checksum of its command"},
 			{"--expire-after", "only if asked for (--expire-after)"},
 			{"/bin/sh -c '...'", "where it has the syntax of a shell; another SHELL of the crontab always"},
 		}},

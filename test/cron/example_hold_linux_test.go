@@ -22,6 +22,7 @@ func checksums(t *testing.T, name string) (p *place, data string) {
 	need.Tools(t, languages[name])
 	p = newPlace(t)
 	p.write("data/a", "a\n", 0o644)
+	p.write("data/below/c", "c\n", 0o644)
 	must.Do(t, syscall.Mkfifo(p.path("data/b"), 0o600))
 	p.example(name, "bin/"+name)
 	data = must.Get(filepath.EvalSymlinks(p.path("data")))(t)

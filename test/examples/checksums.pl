@@ -53,7 +53,7 @@ if ($lock->{verdict} ne 'acquired') {
 my $done = eval {
     my $lines = '';
     opendir my $list, $directory or die "$directory: $!\n";
-    for my $name (sort grep { !/^\.\.?$/ && $_ ne 'SHA256SUMS' } readdir $list) {
+    for my $name (sort grep { $_ ne 'SHA256SUMS' && !-d "$directory/$_" } readdir $list) {
         open my $file, '<:raw', "$directory/$name" or die "$name: $!\n";
         $lines .= Digest::SHA->new(256)->addfile($file)->hexdigest . "  $name\n";
     }

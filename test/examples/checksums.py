@@ -55,8 +55,9 @@ def checksums(directory, lock):
     for name in sorted(os.listdir(directory)):
         if lock.lost():
             raise Lost("while at work")
-        if name != "SHA256SUMS":
-            with open(os.path.join(directory, name), "rb") as file:
+        path = os.path.join(directory, name)
+        if name != "SHA256SUMS" and not os.path.isdir(path):
+            with open(path, "rb") as file:
                 yield hashlib.sha256(file.read()).hexdigest() + "  " + name + "\n"
 
 

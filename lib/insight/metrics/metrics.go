@@ -30,6 +30,7 @@ type Options struct {
 	State  func(token string) history.Outcome // returns the state of a run without an end, by its token; nil: Running
 	Before Values                             // the values in the previous file; nil: none
 	User   string                             // the user whose lock directory this is, as a label of each series; "": no label
+	Cut    time.Time                          // no event before this was read; zero: all were
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
@@ -103,6 +104,7 @@ type figures struct {
 	success, since time.Time
 	paused         time.Time
 	starts         history.Gaps
+	apart          time.Duration // the interval if that of starts is unknown; 0: none
 	overdue, stuck bool
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
@@ -114,7 +116,7 @@ type figures struct {
 // job that runs every ten minutes by day would raise an alert each night.) If fewer than three intervals are at least
 // half as long as that, these were outages or the first nights, and only the shorter ones count. If the intervals that
 // count span less than an hour, the usual one is unknown, as a person may only have tried the job.
-func usualInterval(all history.Durations) (usual time.Duration, known bool) {
+func usualInterval(all history.Durations, otherwise time.Duration) (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := all; rest.Sum() >= span; {
 		usual = rest.ByTime(share)
@@ -124,7 +126,7 @@ func usualInterval(all history.Durations) (usual time.Duration, known bool) {
 		}
 		rest = shorter
 	}
-	return 0, false
+	return otherwise, otherwise > 0
 }
 
 // Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.
@@ -137,6 +139,11 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	m.Damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
 	b.tracker.Finish(o.Now, o.State)
+	for _, f := range b.atoms { // of starts far apart, a cut runlog never has the four that usualInterval needs
+		if last, there := o.Before.time(series(lastSuccess, f.labels)); there && last.Before(o.Cut) && f.success.After(last) {
+			f.apart = max(f.success.Sub(last), time.Duration(o.Before[series(interval, f.labels)]*float64(time.Second)))
+		}
+	}
 	for _, l := range o.Locks {
 		f := b.figures(l.Atom)
 		f.since, f.overdue, f.paused = l.Since, l.Overdue, l.Paused
@@ -202,6 +209,8 @@ func (b *builder) event(e *runlog.Event) {
 	case runlog.Acquire:
 		f.starts.Next(e.Time)
 		f.endsWithLock = e.Store == ""
+	case runlog.Release, runlog.Deny: // an atom that was only ever denied a slot has no last lock
+		f.endsWithLock = f.endsWithLock || e.Store == "" && e.Verdict != "full"
 	case runlog.Missing, runlog.NotRun: // these events leave no last lock
 		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor
 	}

@@ -221,6 +221,20 @@ func TestFailuresAndDenialsInARowContinueFromTheFile(t *testing.T) {
 	}
 }
 
+func TestOfACutRunlogTheGapOfTwoSuccessesIsTheInterval(t *testing.T) {
+	var before Values
+	for _, c := range []struct{ at, from, want time.Duration }{ // each time the last three hours are read
+		{0, 0, 0}, {9 * time.Hour, 6 * time.Hour, 9 * time.Hour}, {10 * time.Hour, 7 * time.Hour, 9 * time.Hour}, {14 * time.Hour, 11 * time.Hour, 9 * time.Hour},
+	} {
+		s := &story.Story{}
+		s.Job("p run x", 0, limit.Never).Run(c.at, time.Second, 0)
+		before = read(t, collectWith(t, s, c.at+time.Minute, Options{Before: before, Cut: story.Midnight.Add(c.from)}))
+		if got := before[`adlock_run_interval_seconds{`+labelsOfX+`}`]; got != c.want.Seconds() {
+			t.Errorf("%v: %v, want %v", c.at, got, c.want.Seconds())
+		}
+	}
+}
+
 func TestMetricsLeaveOutRetiredAtomsAndOldMissingCommands(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
 	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
@@ -231,6 +245,9 @@ func TestMetricsLeaveOutRetiredAtomsAndOldMissingCommands(t *testing.T) {
 	}{
 		"taken in a directory":                {[]runlog.Event{taken}, 1, false},
 		"in a store":                          {[]runlog.Event{{Kind: runlog.Acquire, Token: "a", Store: "etcd://a/b"}}, 1, true},
+		"its start is lost":                   {[]runlog.Event{{Kind: runlog.Release, Token: "a"}}, 1, false},
+		"only a denial is left":               {[]runlog.Event{{Kind: runlog.Deny, Verdict: "too-soon"}}, 1, false},
+		"denied a slot, and never run":        {[]runlog.Event{{Kind: runlog.Deny, Verdict: "full"}}, 1, true},
 		"a command that was never there":      {[]runlog.Event{missing}, 7, true},
 		"a week later":                        {[]runlog.Event{missing}, 9, false},
 		"retired, and the command is missing": {[]runlog.Event{taken, missing}, 1, true},

@@ -17,6 +17,8 @@ const (
 	failures     = "adlock_failures_in_a_row"
 	denials      = "adlock_denials_in_a_row"
 	stuck        = "adlock_stuck"
+	lastSuccess  = "adlock_last_success_timestamp_seconds"
+	interval     = "adlock_run_interval_seconds"
 	denied       = "adlock_denials_total"
 
 	userCountedUntil = "adlock_user_counted_until_timestamp_seconds"
@@ -137,7 +139,7 @@ type gauge struct {
 }
 
 var gauges = [...]gauge{
-	{"adlock_last_success_timestamp_seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
+	{lastSuccess, "When a run last succeeded.", true, func(f *figures) (float64, bool) {
 		return seconds(f.success), !f.success.IsZero()
 	}},
 	{"adlock_running_since_timestamp_seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
@@ -152,8 +154,8 @@ var gauges = [...]gauge{
 	{stuck, "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
 		return truth(f.stuck), true
 	}},
-	{"adlock_run_interval_seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
-		usual, known := usualInterval(f.starts.Durations)
+	{interval, "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
+		usual, known := usualInterval(f.starts.Durations, f.apart)
 		return usual.Seconds(), known
 	}},
 	{failures, "Runs since the last success that failed, were ended by force, or came to no end; a dead owner's once the next start finds it.", false, func(f *figures) (float64, bool) {
