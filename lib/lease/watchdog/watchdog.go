@@ -77,7 +77,7 @@ func watch(args []string) {
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
-	SpeakFor(own.KnownJob(-1)) // before the ending: an ended owner has no standard error to open
+	ending.Record = SpeakFor(own.Owner) // before the ending: an ended owner has no standard error to open
 	var err error
 	if !heard.reporting {
 		err = ending.End(own.KnownJob(-1))
