@@ -418,7 +418,6 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// errStoodStill is why a job is lost that its watchdog has ended.
 var errStoodStill = errors.New("the locksmith stood still: the watchdog ended the job")
 
 // OwnStuck reports that this owner cannot end its job, and records why for newcomers. A job that then ends by

@@ -10,9 +10,8 @@ import (
 
 // SpeakFor gives this process, which has no standard error, the owner's standard error. While the job runs,
 // no other process may keep the job's standard error open: its reader (cron, ssh, a pipe) would wait for
-// that process too. So a process calls SpeakFor only when it is about to end the job and to report why.
-// If SpeakFor cannot open it (the owner is dead, or it is a socket), the function that it returns, as
-// killer.Killer.Record, tries the members'. If that can open none, what this process prints is lost.
+// that process too. So a process calls SpeakFor only when it is about to end the job and to report why. If it cannot
+// be opened (a dead owner's, a socket), the returned killer.Killer.Record tries the members', or what is printed is lost.
 func SpeakFor(owner process.Identity) func([]process.Identity) error {
 	spoken := speakAs(owner.Key())
 	return func(members []process.Identity) error {
