@@ -138,8 +138,8 @@ func (t *heldLease) refresh() {
 	defer t.running.Done()
 	var failed error
 	for wait := t.dueIn(2); t.pause(wait); {
-		if failed != nil && t.dueIn(4) == 0 {
-			t.lose(failed)
+		if failed != nil && t.dueIn(4) == 0 || t.dueIn(5) == 0 {
+			t.lose(cmp.Or(failed, errStoodStill))
 		}
 		failed = t.renew()
 		switch {
@@ -193,7 +193,7 @@ func (t *heldLease) renew() error {
 	return nil
 }
 
-// lose ends an owner's job; why is the error that lost the lease. After ErrGone another owner may already have the atom,
+// lose ends an owner's job; why is the error that lost the lease, unless this process stood still. After ErrGone another owner may already have the atom,
 // so the signals are a millisecond apart. A waiter has no job: it gives up only if its place is gone.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
@@ -201,6 +201,8 @@ func (t *heldLease) lose(why error) {
 	pause := t.record.Lease / 15
 	if errors.Is(why, ErrGone) {
 		pause = time.Millisecond
+	} else if t.dueIn(5) == 0 {
+		why = errStoodStill
 	}
 	switch {
 	case !t.holding.Load() && errors.Is(why, ErrGone):

@@ -395,13 +395,20 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	}
 	l.held = nil
 	defer t.close()
-	if t.ended.Load() {
+	if t.dueIn(5) == 0 {
+		t.lose(errStoodStill)
+	}
+	reported := t.watchdog.HasActed() && (!t.ended.Load() || t.why.Load() == errStoodStill)
+	if t.ended.Load() && !reported {
 		t.watchdog.ReportsWhy() // close dismisses it
 	} else {
-		t.watchdog.Dismiss() // the job is over
+		t.watchdog.Dismiss() // the job is over; a watchdog that has ended it reports that
 	}
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))
+	if reported {
+		return fault.Untold{Err: fault.New(fault.Denied, locker.Title(t.record.Atom), "lost: "+errStoodStill.Error())}
+	}
 	if t.ended.Load() || errors.Is(err, ErrGone) {
 		return l.Lost(locker.Title(t.record.Atom), r, t.record.Atom, &t.record.Record, t.lost(err))
 	}
@@ -410,6 +417,8 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	}
 	return err
 }
+
+var errStoodStill = errors.New("the locksmith stood still: the watchdog ended the job")
 
 // OwnStuck reports that this owner cannot end its job, and records why for newcomers. A job that then ends by
 // itself did not end at their request.

@@ -10,6 +10,9 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
 )
 
 // forgotten is a place whose renewal reports ErrGone, and whose Look gets no answer.
@@ -109,5 +112,35 @@ func TestAWaiterSleepsLongUnderAnIfElapsedOfNever(t *testing.T) {
 	wait := locker.NewWaiting(&locker.Request{Wait: limit.Never})
 	if nap := (&Locker{}).nap(wait, locker.Outcome{Verdict: locker.TooSoon, Recheck: limit.Never}); nap < time.Hour {
 		t.Error(nap)
+	}
+}
+
+// A locksmith that goes on after a stop finds its job ended by the watchdog, which alone can print that.
+func TestALossDuringAStopIsReportedOnceByTheWatchdog(t *testing.T) {
+	t.Parallel() // a watchdog waits for 5 s
+	for _, inTime := range []bool{false, true} {
+		log, p := &runlog.Log{Dir: t.TempDir(), Host: "h"}, &scriptedPlace{}
+		l, r := behind(p, free()), newcomer(0)
+		r.Owner, _ = sleeper(t)
+		l.Recorder.Log = log
+		take(t, l, r)
+		l.held.renewed.Store(0)
+		l.held.watchdog.Arm(1, time.Millisecond)
+		reports := func() (n int) {
+			for _, k := range recorded(log) {
+				n += map[runlog.Kind]int{runlog.Lost: 1, runlog.Release: 10}[k]
+			}
+			return n
+		}
+		helper.Eventually(t, "the watchdog ends the job", func() bool {
+			return r.Owner.Life() == process.Dead && (inTime || reports() > 0)
+		})
+		if err := l.Release(locker.ReleaseRequest{}); fault.KindOf(err) != fault.Denied {
+			t.Errorf("released in time: %v: %v", inTime, err)
+		}
+		helper.Eventually(t, "the watchdog is gone", func() bool { return len(helper.WatchdogsOf(r.Owner.PID)) == 0 })
+		if n := reports(); n != 1 {
+			t.Errorf("released in time: %v: the runlog has %s", inTime, recorded(log))
+		}
 	}
 }

@@ -433,8 +433,12 @@ func TestAnFTPOwnerGivesUpAGenerationMadeByAnother(t *testing.T) {
 // A newcomer stands still after it has acquired the atom. Meanwhile another process comes to own the atom;
 // the newcomer must not replace that owner's record.
 func TestAnFTPOwnerThatLostItsGenerationWritesNoRecord(t *testing.T) {
-	for how, next := range map[string]string{"removed, and made again": "/lock.p.h.o.x.1", "passed": "/lock.p.h.o.x.2"} {
+	for how, record := range map[string]string{
+		"removed, and made again": "/lock.p.h.o.x.1/owner", "passed": "/lock.p.h.o.x.2/owner",
+		"removed, made again, and given back": "/lock.p.h.o.x.1/released",
+	} {
 		t.Run(how, func(t *testing.T) {
+			next := filepath.Dir(record)
 			f := startFTP(t, "")
 			late := enter(t, openFTP(t, f.Address), false, false, lasts)
 			f.removed(t, "/lock.p.h.o.x.1")
@@ -442,10 +446,13 @@ func TestAnFTPOwnerThatLostItsGenerationWritesNoRecord(t *testing.T) {
 			if !exists(f.Root + next) {
 				must.Do(t, os.Rename(f.Root+"/lock.p.h.o.x.1", f.Root+next))
 			}
+			if filepath.Base(record) == "released" {
+				must.Do(t, other.Leave(limited(t), nil))
+			}
 			if err := late.Note(limited(t), late.record); !errors.Is(err, lease.ErrGone) {
 				t.Error(err)
 			}
-			text := must.Get(os.ReadFile(f.Root + next + "/owner"))(t)
+			text := must.Get(os.ReadFile(f.Root + record))(t)
 			if found, err := lease.ParseRecord("", text); err != nil || found.Token != other.record.Token {
 				t.Errorf("the record is of %s, and not of %s: %v", found.Token, other.record.Token, err)
 			}
@@ -469,21 +476,26 @@ func TestAnFTPOwnerStoresItsRemovedRecordAgain(t *testing.T) {
 }
 
 // A person removes the generation of an owner that is cut off. A newcomer that has seen it waits for the
-// owner's lease, and then makes the next generation: so the two owners have different fencing tokens.
+// owner's lease (not before the second heartbeat: the owner may have withdrawn), and then makes the next
+// generation: so the two owners have different fencing tokens.
 func TestAnFTPWaiterWaitsOutTheLeaseOfARemovedOwner(t *testing.T) {
 	const length = 3 * time.Second
-	f, ctx := startFTP(t, ""), limited(t)
-	owner := enter(t, openFTP(t, f.Address), false, false, length)
-	must.Do(t, owner.Renew(ctx))
-	waiter := enter(t, openFTP(t, f.Address), false, true, lasts)
-	f.removed(t, "/lock.p.h.o.x.1")
-	began := process.Boottime()
-	helper.Eventually(t, "it has the atom", func() bool {
-		seen := must.Get(waiter.Look(ctx))(t)
-		return !seen.Held
-	})
-	if waited := process.Boottime() - began; waited < length || waiter.Fence() != 2 {
-		t.Errorf("it waited for %v, and its fence is %d", waited, waiter.Fence())
+	for _, renewed := range []bool{true, false} {
+		f, ctx := startFTP(t, ""), limited(t)
+		owner := enter(t, openFTP(t, f.Address), false, false, length)
+		if renewed {
+			must.Do(t, owner.Renew(ctx))
+		}
+		waiter := enter(t, openFTP(t, f.Address), false, true, lasts)
+		f.removed(t, "/lock.p.h.o.x.1")
+		began := process.Boottime()
+		helper.Eventually(t, "it has the atom", func() bool {
+			seen := must.Get(waiter.Look(ctx))(t)
+			return !seen.Held
+		})
+		if waited := process.Boottime() - began; renewed && waited < length || waiter.Fence() != 2 {
+			t.Errorf("renewed %v: it waited for %v, and its fence is %d", renewed, waited, waiter.Fence())
+		}
+		check.Equal(t, "the owner", owner.Renew(ctx), error(lease.ErrGone))
 	}
-	check.Equal(t, "the owner", owner.Renew(ctx), error(lease.ErrGone))
 }

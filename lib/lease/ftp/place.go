@@ -30,7 +30,7 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // the generation in the way at its last look; nil: none
 	passed passed
-	above  int                // the largest generation that a person has removed since the first look; 0: none
+	above  int                // the largest generation in the way that was removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
 	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
@@ -96,12 +96,15 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval concludes from the largest generation, as it is now, whether a person removed the one in the way: an
-// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. After such a
-// removal the atom counts as held for a lease: by then the owner has noticed the removal and ended its job.
+// noteRemoval notes that the generation in the way is gone: this place makes one above it, so that no fence comes twice.
+// After its second heartbeat, an owner does not remove its own, and no newcomer removes the largest one: a person has
+// done so. Then the atom counts as held for a lease: by then the owner has noticed the removal and ended its job.
 func (p *place) noteRemoval(largest int) {
-	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
-		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
+	if g := p.ahead; g != nil && largest < g.n {
+		p.above = max(p.above, g.n)
+		if g.beat > 1 {
+			p.until = process.Boottime() + g.record.Lease
+		}
 	}
 }
 
@@ -401,7 +404,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	}
 	files, err := p.store.names(ctx, p.dir())
 	if err == nil && !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "."+p.record.Token) }) {
-		err = p.checkOwner(ctx)
+		err = p.checkOwner(ctx, files)
 	}
 	if err != nil {
 		return 0, err
@@ -419,7 +422,10 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 }
 
 // checkOwner returns ErrGone if another owner has made this generation again, after a person had removed it.
-func (p *place) checkOwner(ctx context.Context) error {
+func (p *place) checkOwner(ctx context.Context, files []string) error {
+	if slices.Contains(files, "released") {
+		return lease.ErrGone
+	}
 	file := p.dir() + "/owner"
 	content, err := p.store.get(ctx, file)
 	if err != nil {

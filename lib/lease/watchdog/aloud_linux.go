@@ -8,20 +8,17 @@ import (
 	"adlock/lib/process"
 )
 
-// SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
+// SpeakFor gives this process, which has no standard error, the owner's standard error. While the job runs,
 // no other process may keep the job's standard error open: its reader (cron, ssh, a pipe) would wait for
-// that process too. So a process calls SpeakFor only when it is about to end the job and to report why.
-// SpeakFor tries to open the owner's standard error, then the members' in turn. If it can open none (a
-// socket, for example), nothing changes, and what this process prints is lost.
-func SpeakFor(job process.Job) {
-	owner := job.Owner.Key()
-	if speakAs(owner) {
-		return // time may be short: do not read the table of all processes for nothing
-	}
-	for _, e := range membersOf(job) {
-		if e.Key() != owner && speakAs(e.Key()) {
-			return
+// that process too. So a process calls SpeakFor only when it is about to end the job and to report why. If it cannot
+// be opened (a dead owner's, a socket), the returned killer.Killer.Record tries the members', or what is printed is lost.
+func SpeakFor(owner process.Identity) func([]process.Identity) error {
+	spoken := speakAs(owner.Key())
+	return func(members []process.Identity) error {
+		for _, m := range members {
+			spoken = spoken || speakAs(m.Key())
 		}
+		return nil
 	}
 }
 
@@ -34,16 +31,6 @@ func speakAs(k process.Key) bool {
 	_ = unix.Dup3(fd, 2, 0) // cannot fail: both descriptors are valid
 	_ = unix.Close(fd)
 	return true
-}
-
-func membersOf(job process.Job) []process.Entry {
-	members := process.Membership{Roots: map[process.Key]bool{job.Owner.Key(): true}}
-	list, err := process.Table(nil)
-	if err != nil || members.AddBands(job) != nil {
-		return nil
-	}
-	members.Drop(list)
-	return members.Find(list, func(process.Key) bool { return false })
 }
 
 // openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe. This

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/lib/killer"
 	"adlock/lib/process"
 	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
@@ -23,7 +24,7 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 	defer errors.Close()
 	must.Get(errors.WriteString("before\n"))(t)
 	sh := exec.Command("sh", "-c", script)
-	sh.Stderr, sh.SysProcAttr = errors, &syscall.SysProcAttr{Setsid: true}
+	sh.Stderr, sh.SysProcAttr = errors, &syscall.SysProcAttr{Setpgid: true}
 	out := must.Get(sh.StdoutPipe())(t)
 	must.Do(t, sh.Start())
 	t.Cleanup(func() { _ = unix.Kill(-sh.Process.Pid, unix.SIGKILL) })
@@ -36,7 +37,7 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 	}
 }
 
-// told speaks for the job j, prints the warnings on standard error, and returns what is then in the file.
+// told ends the job j as a watchdog does, prints the warnings on standard error, and returns what is then in the file.
 func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	t.Helper()
 	own := must.Get(unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3))(t)
@@ -45,7 +46,7 @@ func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer null.Close()
 	must.Do(t, unix.Dup3(int(null.Fd()), 2, 0))
-	SpeakFor(j)
+	must.Do(t, killer.Killer{Record: SpeakFor(j.Owner)}.End(j))
 	for _, w := range warnings {
 		fault.Warn("x", w)
 	}
@@ -61,7 +62,9 @@ func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
 }
 
 func TestAWatchdogOfADeadOwnerUsesAMembersStandardError(t *testing.T) {
+	t.Setenv(process.MarkVariable, process.AddMark(nil, process.Claim{PID: 1, Token: "feed", File: "f"})[len(process.MarkVariable)+1:])
 	j, file, end := job(t, "(echo; exec sleep 60 >/dev/null) & wait")
+	j.Token, j.Owner.PGID = "feed", 1 // 'adlock run' of a script leads no group: only the mark shows its job
 	end()
 	if said := told(t, j, file, "told"); said != "before\nadlock: x: told\n" {
 		t.Errorf("%q", said)
@@ -71,7 +74,7 @@ func TestAWatchdogOfADeadOwnerUsesAMembersStandardError(t *testing.T) {
 func TestAWatchdogDoesNotWriteToAProcessWithAReusedPID(t *testing.T) {
 	j, file, end := job(t, "echo; exec sleep 60")
 	defer end()
-	j.Owner.Start++ // as if another process had this pid now
+	j.Owner.Start, j.Owner.Inode = j.Owner.Start+1, j.Owner.Inode+1 // as if another process had this pid now
 	if said := told(t, j, file, "told"); said != "before\n" {
 		t.Errorf("%q", said)
 	}

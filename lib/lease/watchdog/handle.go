@@ -93,6 +93,12 @@ func (w *Watchdog) Arm(at, pause time.Duration) {
 // why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
 func (w *Watchdog) ReportsWhy() { w.send(reporting) }
 
+// HasActed reports whether the watchdog has begun to end the job. It reports why, unless this process does (ReportsWhy).
+func (w *Watchdog) HasActed() bool {
+	text, _ := readLine(int(w.line.Fd()), 0) // "" if there is none
+	return text != ""
+}
+
 // Dismiss ends the watchdog. A second call does nothing.
 func (w *Watchdog) Dismiss() {
 	if w == nil {
