@@ -20,6 +20,9 @@
 # the atom, and the wait would have no end, the recipe fails instead (75). The lock is held only
 # while COMMAND runs, not for commands after a ; or && in the recipe.
 #
+# GNU make runs a recipe with $(MAKE), or with a + before it, also under -n, -q and -t. Then COMMAND
+# runs without the lock. It should be a make, which makes nothing under these options.
+#
 # Do not use $(call ...) for it, which cuts at commas. All settings of adlock.sh can be set in the
 # environment. Those of one lock (ADLOCK_WAIT, ADLOCK_SLOTS, ADLOCK_FROM_START and
 # others) can also be set in the Makefile, for all of it or for a target:
@@ -99,6 +102,7 @@ ADLOCK = sh -c ' \
 	case $$5 in /*) [ "$$5" -ef "$${1%/*}" ] 2>/dev/null && ADLOCK_PROGRAM=$$5/Makefile ;; esac; \
 	shift 5; \
 	for own in $(_adlock_own); do eval "ADLOCK_$$own=\$$1"; shift; done; \
+	case $${MAKEFLAGS%% *} in -*) ;; *[nqt]*) for word; do shift; [ "$$word" != -- ] || exec "$$@"; done ;; esac; \
 	rest=$$0 mk=$${0\#\#* }; \
 	until [ -f "$$mk" ] || [ "$$mk" = "$$0" ]; do \
 		rest=$${rest% *}; mk="$${rest\#\#* } $$mk"; \
