@@ -52,8 +52,9 @@
 #	A script cannot be re-executed if it is read from standard input or -c, in a subshell
 #	or an interactive shell, while locks are held, or with locks in a store beyond this
 #	machine. Then the guard sets traps on EXIT, INT, TERM and HUP instead, and refuses (64)
-#	if one of them is set already. Such a script must call adlock_release if it sets EXIT
-#	later, must not end by exec, and without a path needs ADLOCK_NAME.
+#	if one of them is set already, or ADLOCK_DRY_RUN is on. Such a script must call
+#	adlock_release if it sets EXIT later, must not end by exec, and without a path needs
+#	ADLOCK_NAME.
 # adlock_pass
 #	One clock reading for the rest of this run (the paper's pass): all its locks are judged
 #	by this time, however long the atoms between them take. It also lets an agent answer from
@@ -1498,19 +1499,27 @@ _adlock_restart() {
 # denied or cannot be taken, it exits.
 _adlock_guard_here() {
 	eval "set -- \"\$1\" \"\$2\" ${_adlock_words#* }"
-	if [ -z "$3" ]; then
+	case ${3:+named}${ADLOCK_DRY_RUN-} in
+	named | named0 | namedno | namedfalse) ;;
+	named*)
+		_adlock_say ADLOCK_DRY_RUN 'only a script that can be re-executed can be tried: unset it to run this one'
+		exit 64
+		;;
+	*)
 		_adlock_say adlock_guard 'the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		exit 64
-	fi
+		;;
+	esac
 	_adlock_operand=$3
 	if _adlock_as_set _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps
 	else
-		set -- "$?"
-		[ "$1" != 75 ] || exit "${ADLOCK_EXIT_DENIED:-0}"
-		exit "$1"
+		case $? in
+		75) exit "${ADLOCK_EXIT_DENIED:-0}" ;;
+		*) exit "$?" ;;
+		esac
 	fi
 }
 
