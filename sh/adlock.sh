@@ -928,10 +928,11 @@ _adlock_input() {
 }
 
 # _adlock_first NAME FILE reads the first line of a file. It uses one command for that: a trap in a
-# group would have no standard error. zsh 5.9 reports a missing file all the same, so that is looked for.
+# group would have no standard error. Blanks around the line are lost under any IFS. zsh 5.9 reports a missing
+# file all the same, so that is looked for.
 _adlock_first() {
 	[ -r "$2" ] && case ${IFS-} in
-	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
+	*[!$_adlock_blank]*) IFS=$_adlock_blank command read -r "$1" 2>/dev/null <"$2" ;;
 	*) command read -r "$1" 2>/dev/null <"$2" ;;
 	esac
 }
