@@ -37,7 +37,8 @@
 # adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #	adlock_get, COMMAND, adlock_release; returns COMMAND's status. COMMAND runs in this
 #	shell and may be a function; as in any `if`, set -e has no effect inside it. If the
-#	lock is denied, or COMMAND is not found (127), COMMAND is not run.
+#	lock is denied, or COMMAND is not found or not executable (127), COMMAND is not
+#	run.
 # adlock_guard [IFELAPSED [EXPIREAFTER]]
 #	At most one run of this script at a time: the rest of the script is the atom, which
 #	is named by the script's path (operator guard), or by ADLOCK_NAME. What the script's job
@@ -436,10 +437,8 @@ _adlock_run_to_take() {
 		_adlock_disown 126
 		_adlock_status=$1
 		;;
+	83) _adlock_take takeover "$@" ;; # lock expired
 	esac
-	if [ "$_adlock_status" = 83 ]; then # lock expired
-		_adlock_take takeover "$@"
-	fi
 }
 
 # _adlock_release STATUS releases the lock that was taken last: by the agent, or else by a helper run.
@@ -967,9 +966,15 @@ _adlock_find_helper() {
 
 _adlock_has_helper() {
 	_adlock_bin=${ADLOCK_BIN:-${_adlock_installed:-adlock}}
-	case $_adlock_bin in
-	*/*) [ -f "$_adlock_bin" ] && [ -x "$_adlock_bin" ] ;;
-	*) command -v "$_adlock_bin" >/dev/null 2>&1 ;;
+	_adlock_is_command "$_adlock_bin"
+}
+
+# _adlock_is_command NAME reports whether the shell can run NAME. For dash and busybox a path that is there is a
+# command.
+_adlock_is_command() {
+	case $1 in
+	*/*) [ -f "$1" ] && [ -x "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
 }
 
@@ -1589,8 +1594,8 @@ _adlock_can_run() {
 		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
 		return 64
 	fi
-	command -v "$2" >/dev/null 2>&1 || {
-		_adlock_say "$2" 'command not found'
+	_adlock_is_command "$2" || {
+		_adlock_say "$2" 'command not found, or not executable'
 		return 127
 	}
 }
