@@ -442,9 +442,10 @@ _adlock_run_to_take() {
 }
 
 # _adlock_release STATUS releases the lock that was taken last: by the agent, or else by a helper run.
+# dash ends at a [ with more digits than it can compare.
 _adlock_release() {
 	case $1 in
-	'' | *[!0-9]*)
+	'' | *[!0-9]* | ??????????*)
 		_adlock_say adlock_release "bad status '$1': a number is wanted"
 		return 64
 		;;
