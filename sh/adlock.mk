@@ -13,8 +13,9 @@
 # IFELAPSED is 0 by default, as make decides what to make. With another IFELAPSED, too soon
 # counts as done: the recipe goes on, and COMMAND is not run. (So a COMMAND that failed does not
 # count for IFELAPSED, unless ADLOCK_RETRY_FAILED is 0.) But in a pattern rule of GNU make whose
-# target does not exist, too soon makes the recipe fail (75). Other rules do not show whether they
-# make a file: give no IFELAPSED in those that do.
+# target does not exist, too soon makes the recipe fail (75); so it does for a target with a suffix
+# that make knows, as deploy.sh. Other rules do not show whether they make a file: give no IFELAPSED
+# in those that do.
 #
 # $(ADLOCK) waits for a busy or full atom, at most $(ADLOCK_WAIT). If a make above this one holds
 # the atom, and the wait would have no end, the recipe fails instead (75). The lock is held only

@@ -22,7 +22,8 @@
 #	Takes the lock of an atom. Status 0: you have the lock; do the work, and release
 #	it. 75: denied; $ADLOCK_VERDICT is busy, too-soon, full, paused or lost. Any other
 #	status is an error: one line on standard error says what is wrong, and nothing is
-#	taken. For an argument that is missing or empty, the setting below applies.
+#	taken. For an argument that is missing or empty, the setting below applies. NOW, in
+#	seconds since the epoch, is the time at which IfElapsed is judged.
 # adlock_release [STATUS]
 #	Releases the lock that this shell process took last; locks nest. STATUS, or the
 #	status before the call ($?), is recorded in the runlog as that of the atom.
@@ -48,7 +49,8 @@
 #	script exits with the error's status.
 #	The guard re-executes the script, with the same shell, options, arguments and
 #	environment, as the job of `adlock run`, which takes the place of the first start. So
-#	what stands above the guard runs twice: put the guard first. What stands below it may
+#	what stands above the guard runs twice: put the guard first. (An EXIT trap set there
+#	does not run at the end of the first start.) What stands below it may
 #	end by exec and set any traps; when it is ended, so is all that it has started.
 #	A script cannot be re-executed if it is read from standard input or -c, in a subshell
 #	or an interactive shell, while locks are held, or with locks in a store beyond this
@@ -65,7 +67,8 @@
 #	Lets an agent answer from now on, without fixing the time: for a script that takes
 #	many locks over hours.
 # adlock_age OPERATOR OPERAND [HOST]
-#	Prints the whole minutes since the atom last completed, or `never`.
+#	Prints the whole minutes since the atom last completed, or `never`; negative if the
+#	last lock's time is in the future.
 #
 # SETTINGS (variables)
 #
@@ -90,7 +93,8 @@
 # ADLOCK_DIR            default: /var/lib/adlock for root, for other users
 #                       /var/lib/adlock-UID if it exists and is theirs (adlock init),
 #                       else $HOME/.local/state/adlock. A relative directory is not made
-# ADLOCK_LOGDIR         the directory of the runlog: default the lock directory
+# ADLOCK_LOGDIR         the directory of the runlog, which is not made: default the lock
+#                       directory
 # ADLOCK_LOG_MAX        the size in bytes at which the runlog is rotated: default 10 MiB
 # ADLOCK_EXIT_DENIED    the exit status of a script whose guard is denied: default 0
 # ADLOCK_NAME           the name of the guard's lock, which is that of adlock run --name NAME
@@ -169,7 +173,8 @@
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT (acquired,
 # too-soon, busy, full, paused, lost, stuck; empty after another error), and ADLOCK_STORE
 # if a settings file names one. It exports nothing, except ADLOCK_MARK while a lock is
-# held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard.
+# held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK, ADLOCK_HOOK_RUNS and ADLOCK_SYSLOG
+# in adlock_guard.
 # Options, IFS, traps (unless adlock_guard sets them), positional parameters and
 # descriptors stay as they were. If it is sourced twice, the second time does nothing.
 #
