@@ -252,8 +252,9 @@ kept 3"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
 		expect 64 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME' bash -c "$way" 3>&-
+		ADLOCK_OPERAND=mine ADLOCK_DRY_RUN=1 expect 64 "adlock: ADLOCK_DRY_RUN: only a script that can be re-executed can be tried: unset it to run this one" bash -c "$way" 3>&-
 		refute [ -e "$ADLOCK_DIR" ]
-		ADLOCK_OPERAND=mine expect 4 own bash -c "$way" 3>&-
+		ADLOCK_OPERAND=mine ADLOCK_DRY_RUN=0 expect 4 own bash -c "$way" 3>&-
 		refute guard_held
 		assert [ -e "$(echo "$ADLOCK_DIR"/last.*.dax.guard.mine)" ]
 		rm -rf "$ADLOCK_DIR"

@@ -14,9 +14,9 @@ setup_host() {
 	skip 'no uts namespaces'
 }
 
-# named NODE COMMAND... runs the command on this machine under another node name.
+# named NODE COMMAND... runs the command on this machine under another node name. hostname(1) trims it.
 # shellcheck disable=SC2016 # the inner shell's
-named() { $uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$@"; }
+named() { $uts sh -c '{ printf %s "$1" >/proc/sys/kernel/hostname || hostname "$1"; } 2>/dev/null && shift && exec "$@"' sh "$@"; }
 
 kept() { echo "$ADLOCK_DIR"/host.*; }
 
@@ -119,11 +119,14 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	"$ADLOCK_BIN" run --name x -- true
 	printf '*\n' >"$(kept)"
 	script job <<<'adlock_with a b -- true'
-	for node in one two; do
+	for node in one two ' three '; do
 		named "$node" "$ADLOCK_BIN" run --name x -- true
 		named "$node" "${shell[@]}" "$T/job"
+		named "$node" "${shell[@]}" -c '. "$ADLOCK_SH"; adlock_with a plain -- true' job # with the usual IFS
+		node=${node//[ ]/}
 		[ -e "$ADLOCK_DIR/last.adlock.$node.run.x" ]
 		[ -e "$ADLOCK_DIR/last.job.$node.a.b" ]
+		[ -e "$ADLOCK_DIR/last.job.$node.a.plain" ]
 	done
 }
 

@@ -219,6 +219,26 @@ E
 	assert_line ran
 }
 
+# GNU make runs a line with $(MAKE) under these options too.
+@test "a make that only shows, asks or touches locks nothing" {
+	makes <<'E'
+.PHONY: all
+all:
+	@$(ADLOCK) build all 15 -- $(MAKE) sub
+sub: Makefile
+	@echo built
+E
+	builds -kn
+	assert_line 'echo built'
+	run timeout 60 make -C "$T" -q
+	assert_failure 1
+	builds -t
+	rm "$T/sub"
+	refute [ -e "$ADLOCK_DIR" ]
+	builds A=nqt
+	assert_line built
+}
+
 # behind_a_link MAKE... checks that two releases behind one link are one program, and a PWD that leads
 # elsewhere names none.
 behind_a_link() {

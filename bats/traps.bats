@@ -201,11 +201,12 @@ each_instant() {
 		adlock_get a b
 		adlock_release nothing || note "$?"
 		adlock_release 1 2 || note "$?"
+		adlock_release 99999999999999999999 || note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
 		adlock_release 3
 	E
-	expect 0 $'adlock: adlock_release: bad status \'nothing\': a number is wanted\nadlock: adlock_release: bad status \'1 2\': a number is wanted' launch job
-	assert_notes <<<$'64\n64\nheld'
+	expect 0 $'adlock: adlock_release: bad status \'nothing\': a number is wanted\nadlock: adlock_release: bad status \'1 2\': a number is wanted\nadlock: adlock_release: bad status \'99999999999999999999\': a number is wanted' launch job
+	assert_notes <<<$'64\n64\n64\nheld'
 	refute held a b
 }
 

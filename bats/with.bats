@@ -56,9 +56,13 @@ load common
 
 # bats test_tags=core
 @test "a missing command returns 127 and takes no lock" {
-	job_notes_and_prints 127 <<<'adlock_with a b -- no-such-command || note "$?"'
-	assert_output 'adlock: no-such-command: command not found'
-	refute [ -e "$(last_of a b)" ]
+	: >"$T/plain"
+	for command in no-such-command ./none "$T/plain" "$T/"; do
+		: >|"$T/notes"
+		job_notes_and_prints 127 <<<"adlock_with a b -- '$command' || note \"\$?\""
+		assert_output "adlock: $command: command not found, or not executable"
+		refute [ -e "$ADLOCK_DIR" ]
+	done
 }
 
 @test "adlock_with without a command or -- is a usage error" {

@@ -13,12 +13,16 @@
 # IFELAPSED is 0 by default, as make decides what to make. With another IFELAPSED, too soon
 # counts as done: the recipe goes on, and COMMAND is not run. (So a COMMAND that failed does not
 # count for IFELAPSED, unless ADLOCK_RETRY_FAILED is 0.) But in a pattern rule of GNU make whose
-# target does not exist, too soon makes the recipe fail (75). Other rules do not show whether they
-# make a file: give no IFELAPSED in those that do.
+# target does not exist, too soon makes the recipe fail (75); so it does for a target with a suffix
+# that make knows, as deploy.sh. Other rules do not show whether they make a file: give no IFELAPSED
+# in those that do.
 #
 # $(ADLOCK) waits for a busy or full atom, at most $(ADLOCK_WAIT). If a make above this one holds
 # the atom, and the wait would have no end, the recipe fails instead (75). The lock is held only
 # while COMMAND runs, not for commands after a ; or && in the recipe.
+#
+# GNU make runs a recipe with $(MAKE), or with a + before it, also under -n, -q and -t. Then COMMAND
+# runs without the lock. It should be a make, which makes nothing under these options.
 #
 # Do not use $(call ...) for it, which cuts at commas. All settings of adlock.sh can be set in the
 # environment. Those of one lock (ADLOCK_WAIT, ADLOCK_SLOTS, ADLOCK_FROM_START and
@@ -99,6 +103,7 @@ ADLOCK = sh -c ' \
 	case $$5 in /*) [ "$$5" -ef "$${1%/*}" ] 2>/dev/null && ADLOCK_PROGRAM=$$5/Makefile ;; esac; \
 	shift 5; \
 	for own in $(_adlock_own); do eval "ADLOCK_$$own=\$$1"; shift; done; \
+	case $${MAKEFLAGS%% *} in -*) ;; *[nqt]*) for word; do shift; [ "$$word" != -- ] || exec "$$@"; done ;; esac; \
 	rest=$$0 mk=$${0\#\#* }; \
 	until [ -f "$$mk" ] || [ "$$mk" = "$$0" ]; do \
 		rest=$${rest% *}; mk="$${rest\#\#* } $$mk"; \

@@ -22,7 +22,8 @@
 #	Takes the lock of an atom. Status 0: you have the lock; do the work, and release
 #	it. 75: denied; $ADLOCK_VERDICT is busy, too-soon, full, paused or lost. Any other
 #	status is an error: one line on standard error says what is wrong, and nothing is
-#	taken. For an argument that is missing or empty, the setting below applies.
+#	taken. For an argument that is missing or empty, the setting below applies. NOW, in
+#	seconds since the epoch, is the time at which IfElapsed is judged.
 # adlock_release [STATUS]
 #	Releases the lock that this shell process took last; locks nest. STATUS, or the
 #	status before the call ($?), is recorded in the runlog as that of the atom.
@@ -37,7 +38,8 @@
 # adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #	adlock_get, COMMAND, adlock_release; returns COMMAND's status. COMMAND runs in this
 #	shell and may be a function; as in any `if`, set -e has no effect inside it. If the
-#	lock is denied, or COMMAND is not found (127), COMMAND is not run.
+#	lock is denied, or COMMAND is not found or not executable (127), COMMAND is not
+#	run.
 # adlock_guard [IFELAPSED [EXPIREAFTER]]
 #	At most one run of this script at a time: the rest of the script is the atom, which
 #	is named by the script's path (operator guard), or by ADLOCK_NAME. What the script's job
@@ -47,13 +49,15 @@
 #	script exits with the error's status.
 #	The guard re-executes the script, with the same shell, options, arguments and
 #	environment, as the job of `adlock run`, which takes the place of the first start. So
-#	what stands above the guard runs twice: put the guard first. What stands below it may
+#	what stands above the guard runs twice: put the guard first. (An EXIT trap set there
+#	does not run at the end of the first start.) What stands below it may
 #	end by exec and set any traps; when it is ended, so is all that it has started.
 #	A script cannot be re-executed if it is read from standard input or -c, in a subshell
 #	or an interactive shell, while locks are held, or with locks in a store beyond this
 #	machine. Then the guard sets traps on EXIT, INT, TERM and HUP instead, and refuses (64)
-#	if one of them is set already. Such a script must call adlock_release if it sets EXIT
-#	later, must not end by exec, and without a path needs ADLOCK_NAME.
+#	if one of them is set already, or ADLOCK_DRY_RUN is on. Such a script must call
+#	adlock_release if it sets EXIT later, must not end by exec, and without a path needs
+#	ADLOCK_NAME.
 # adlock_pass
 #	One clock reading for the rest of this run (the paper's pass): all its locks are judged
 #	by this time, however long the atoms between them take. It also lets an agent answer from
@@ -63,7 +67,8 @@
 #	Lets an agent answer from now on, without fixing the time: for a script that takes
 #	many locks over hours.
 # adlock_age OPERATOR OPERAND [HOST]
-#	Prints the whole minutes since the atom last completed, or `never`.
+#	Prints the whole minutes since the atom last completed, or `never`; negative if the
+#	last lock's time is in the future.
 #
 # SETTINGS (variables)
 #
@@ -88,7 +93,8 @@
 # ADLOCK_DIR            default: /var/lib/adlock for root, for other users
 #                       /var/lib/adlock-UID if it exists and is theirs (adlock init),
 #                       else $HOME/.local/state/adlock. A relative directory is not made
-# ADLOCK_LOGDIR         the directory of the runlog: default the lock directory
+# ADLOCK_LOGDIR         the directory of the runlog, which is not made: default the lock
+#                       directory
 # ADLOCK_LOG_MAX        the size in bytes at which the runlog is rotated: default 10 MiB
 # ADLOCK_EXIT_DENIED    the exit status of a script whose guard is denied: default 0
 # ADLOCK_NAME           the name of the guard's lock, which is that of adlock run --name NAME
@@ -167,7 +173,8 @@
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT (acquired,
 # too-soon, busy, full, paused, lost, stuck; empty after another error), and ADLOCK_STORE
 # if a settings file names one. It exports nothing, except ADLOCK_MARK while a lock is
-# held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard.
+# held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK, ADLOCK_HOOK_RUNS and ADLOCK_SYSLOG
+# in adlock_guard.
 # Options, IFS, traps (unless adlock_guard sets them), positional parameters and
 # descriptors stay as they were. If it is sourced twice, the second time does nothing.
 #
@@ -435,16 +442,15 @@ _adlock_run_to_take() {
 		_adlock_disown 126
 		_adlock_status=$1
 		;;
+	83) _adlock_take takeover "$@" ;; # lock expired
 	esac
-	if [ "$_adlock_status" = 83 ]; then # lock expired
-		_adlock_take takeover "$@"
-	fi
 }
 
 # _adlock_release STATUS releases the lock that was taken last: by the agent, or else by a helper run.
+# dash ends at a [ with more digits than it can compare.
 _adlock_release() {
 	case $1 in
-	'' | *[!0-9]*)
+	'' | *[!0-9]* | ??????????*)
 		_adlock_say adlock_release "bad status '$1': a number is wanted"
 		return 64
 		;;
@@ -927,10 +933,11 @@ _adlock_input() {
 }
 
 # _adlock_first NAME FILE reads the first line of a file. It uses one command for that: a trap in a
-# group would have no standard error. zsh 5.9 reports a missing file all the same, so that is looked for.
+# group would have no standard error. Blanks around the line are lost under any IFS. zsh 5.9 reports a missing
+# file all the same, so that is looked for.
 _adlock_first() {
 	[ -r "$2" ] && case ${IFS-} in
-	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
+	*[!$_adlock_blank]*) IFS=$_adlock_blank command read -r "$1" 2>/dev/null <"$2" ;;
 	*) command read -r "$1" 2>/dev/null <"$2" ;;
 	esac
 }
@@ -965,9 +972,15 @@ _adlock_find_helper() {
 
 _adlock_has_helper() {
 	_adlock_bin=${ADLOCK_BIN:-${_adlock_installed:-adlock}}
-	case $_adlock_bin in
-	*/*) [ -f "$_adlock_bin" ] && [ -x "$_adlock_bin" ] ;;
-	*) command -v "$_adlock_bin" >/dev/null 2>&1 ;;
+	_adlock_is_command "$_adlock_bin"
+}
+
+# _adlock_is_command NAME reports whether the shell can run NAME. For dash and busybox a path that is there is a
+# command.
+_adlock_is_command() {
+	case $1 in
+	*/*) [ -f "$1" ] && [ -x "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
 }
 
@@ -1498,19 +1511,27 @@ _adlock_restart() {
 # denied or cannot be taken, it exits.
 _adlock_guard_here() {
 	eval "set -- \"\$1\" \"\$2\" ${_adlock_words#* }"
-	if [ -z "$3" ]; then
+	case ${3:+named}${ADLOCK_DRY_RUN-} in
+	named | named0 | namedno | namedfalse) ;;
+	named*)
+		_adlock_say ADLOCK_DRY_RUN 'only a script that can be re-executed can be tried: unset it to run this one'
+		exit 64
+		;;
+	*)
 		_adlock_say adlock_guard 'the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		exit 64
-	fi
+		;;
+	esac
 	_adlock_operand=$3
 	if _adlock_as_set _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps
 	else
-		set -- "$?"
-		[ "$1" != 75 ] || exit "${ADLOCK_EXIT_DENIED:-0}"
-		exit "$1"
+		case $? in
+		75) exit "${ADLOCK_EXIT_DENIED:-0}" ;;
+		*) exit "$?" ;;
+		esac
 	fi
 }
 
@@ -1579,8 +1600,8 @@ _adlock_can_run() {
 		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
 		return 64
 	fi
-	command -v "$2" >/dev/null 2>&1 || {
-		_adlock_say "$2" 'command not found'
+	_adlock_is_command "$2" || {
+		_adlock_say "$2" 'command not found, or not executable'
 		return 127
 	}
 }

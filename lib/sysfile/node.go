@@ -1,12 +1,16 @@
 package sysfile
 
-import "golang.org/x/sys/unix"
+import (
+	"strings"
 
-// NodeName returns what `uname -n` prints; a container may have a name of its own (uts_namespaces(7)).
+	"golang.org/x/sys/unix"
+)
+
+// NodeName returns what `uname -n` prints, without blanks around it, as shells read it; a container may have its own.
 func NodeName() (string, error) {
 	var system unix.Utsname
 	if err := unix.Uname(&system); err != nil {
 		return "", err
 	}
-	return unix.ByteSliceToString(system.Nodename[:]), nil
+	return strings.Trim(unix.ByteSliceToString(system.Nodename[:]), " \t"), nil
 }

@@ -222,6 +222,9 @@ func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 		{"/etc/cron.d/a b", "* * * * * root /usr/local/bin/adlock run --name n -- job", runsLines, "SHELL"},
 		{"/var/spool/cron/crontabs/me", "PATH=/usr/local/bin:/bin\n@daily adlock\trun job", runsLines, "SHELL"},
 		{"/var/spool/cron/me", "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'", runsLines, "SHELL"},
+		{"/etc/crontab", "* * * * * root adlock metrics -o /srv/adlock.prom", runsLines, "SHELL"},
+		{"/etc/crontab", "* * * * * root job | /usr/local/bin/adlock mkatomic --replace out", runsLines, "SHELL"},
+		{"/etc/crontab", "* * * * * root . /usr/local/lib/adlock/adlock.sh; adlock_with a b -- job", runsLines, "SHELL"},
 	} {
 		file := stage + c.path
 		must.Do(tr, os.MkdirAll(filepath.Dir(file), 0o755))
@@ -235,7 +238,8 @@ func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 		check.Slices(t, "what is left with "+c.path, tr.files(stage), installed)
 	}
 	must.Do(tr, os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
-		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"), 0o644))
+		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"+
+		"* * * * * tar cf adlock /home; cd /srv/adlock && stop; . /usr/lib/adlock/adlock.sh\n"), 0o644))
 	if r := tr.make("uninstall", "DESTDIR="+stage); r.Status != 0 || len(tr.files(stage)) != 1 {
 		t.Errorf("with a crontab that does not name it: %+v, left are %q", r, tr.files(stage))
 	}
