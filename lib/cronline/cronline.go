@@ -141,7 +141,7 @@ func locksItself(text string) bool {
 		if word != "exec" && !IsAssignment(word) {
 			verb, _ := cutWord(strings.TrimLeft(rest, blanks))
 			return slices.Contains(Lockers, path.Base(word)) &&
-				(path.Base(word) != "adlock" || slices.Contains([]string{"run", "hold", "shell"}, verb) || !strings.ContainsAny(rest, ";&|"))
+				(path.Base(word) != "adlock" || slices.Contains([]string{"run", "hold", "shell", "resume"}, verb) || len(commands(rest)) < 2)
 		}
 		text = rest
 	}

@@ -92,7 +92,7 @@ func TestALockingOrEmptyCommandGetsNoLock(t *testing.T) {
 	for _, command := range []string{
 		"flock -n /f x", "/usr/bin/flock /f x", "flock", "  exec flock /f x", "exec  /usr/local/sbin/lockf f x", "setlock -n f x",
 		"sleep 30; adlock run x", "sleep $((RANDOM % 60)) && flock -n f x", "sleep $[RANDOM % 60]m; flock f x", "sleep 1m 30s;flock f x", "sleep `expr $RANDOM % 60`; flock f x", "sleep ${RANDOM:0:2}; flock f x", "sleep $(shuf -i 1-9 -n 1)s; flock f x", "/bin/sleep 5 ;A=b exec flock f x", "sleep 1; sleep 2; flock f x",
-		"A=b flock f x", "A= B='c d' C=\"e 'f\" D=g\\ h exec adlock run x", "/opt/bin/adlock run -- x", "adlock resume --all", "adlock hold x; y", "flock f x|y", "", " \t",
+		"A=b flock f x", "A= B='c d' C=\"e 'f\" D=g\\ h exec adlock run x", "/opt/bin/adlock run -- x", "adlock resume --all; x", "adlock metrics -o 'a;b' >/dev/null 2>&1", "adlock hold x; y", "flock f x|y", "", " \t",
 	} {
 		if l, err := Parse(command); err != nil || !l.Unlocked {
 			t.Errorf("%q: %+v, %v", command, l, err)
