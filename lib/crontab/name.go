@@ -30,7 +30,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if found := given.FindStringSubmatch(l.Command); found != nil && lockerOf(l.Command) != "" {
 		return candidate{found[1], "line " + strconv.Itoa(l.Number)}
 	}
-	if lockerOf(l.Command) == "adlock" {
+	if lockerOf(l.Command) == "adlock" && verbs.MatchString(l.Command) {
 		return candidate{v.value("ADLOCK_NAME"), "line " + strconv.Itoa(l.Number)}
 	}
 	return candidate{}
@@ -59,5 +59,7 @@ func (n names) collision(j candidate) string {
 	}
 	return ""
 }
+
+var verbs = regexp.MustCompile(`adlock +(run|hold)\b`) // that lock
 
 var given = regexp.MustCompile(`--name[= ](\S+)`)

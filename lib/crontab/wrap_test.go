@@ -355,6 +355,7 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		"SHELL=/bin/bash\n@daily flock -n /run/x y\n":    "SHELL=/bin/bash\n@daily flock -n /run/x y\n",
 		"# none\n": "# none\n",
 		"@daily adlock run --name n x\n@daily adlock run --name n y\n@daily z":            "SHELL=" + shell + "\n@daily adlock run --name n x\n@daily adlock run --name n y\n@daily z",
+		"ADLOCK_NAME=b\n@daily adlock metrics\n@daily y":                                  "SHELL=" + shell + "\nADLOCK_NAME=b\n@daily adlock metrics\n@daily y",
 		"ADLOCK_NAME=b\n@daily : ADLOCK_NAME=c ; x\n@daily : ADLOCK_NAME=c ; y\n@daily z": "SHELL=" + shell + "\nADLOCK_NAME=b\n@daily : ADLOCK_NAME=c ; x\n@daily : ADLOCK_NAME=c ; y\n@daily z",
 	} {
 		r, refused := wrapper.Guard(Read(text, false), shell)
