@@ -55,7 +55,7 @@ func TestOnlyRegularOutputFilesAreReplaced(t *testing.T) {
 	dir := t.TempDir()
 	for _, verb := range drawn {
 		for file, want := range map[string]string{
-			dir: "adlock: " + dir + ": is a directory: want the name of a file\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: stat: no such file or directory\n",
+			dir: "adlock: " + dir + ": is a directory: want the name of a file\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: open: no such file or directory\n",
 		} {
 			p.command(append(verb, file)...).Run(t).Is(t, 73, "", want)
 		}

@@ -139,9 +139,11 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	}
 	if there != nil {
 		keepOwner(pending.File, there)
-		err = keepACL(pending.File, file)
+		if err := keepACL(pending.File, file); err != nil {
+			return nil, errors.Join(created(file, err), pending.Cleanup())
+		}
 	}
-	return pending, err
+	return pending, nil
 }
 
 // keepACL gives the new file the old one's access control list, without which the group's bits are the list's mask.
@@ -149,10 +151,11 @@ func keepACL(file *os.File, old string) error {
 	const access = "system.posix_acl_access"
 	list := make([]byte, 1<<16)
 	n, err := unix.Getxattr(old, access, list)
-	if err != nil { // it has none
+	if err != nil { // it has none, so the new one may not have the directory's either
+		_ = unix.Fremovexattr(int(file.Fd()), access)
 		return nil
 	}
-	return fault.Wrap(old, unix.Fsetxattr(int(file.Fd()), access, list[:n], 0))
+	return unix.Fsetxattr(int(file.Fd()), access, list[:n], 0)
 }
 
 // keepOwner gives the new file the owner and group of the old one; if that is not permitted, only the group.

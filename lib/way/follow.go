@@ -12,7 +12,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// Follow returns the path, without links, of the file that `> name` would write, which need not exist: replacing it
+// Follow returns the path of the file that `> name` would write, which need not exist: replacing it
 // replaces the content of name. Follow first asks the kernel whether a link may be followed (fs.protected_symlinks).
 // It refuses a link that leads to an open file, as /dev/stdout does. Such a file may have no path, and the process that
 // has it open would go on writing into it after it was replaced.
@@ -34,8 +34,16 @@ func Follow(name string) (string, error) {
 	return end, nil
 }
 
-// Plain returns the path without links above its last name, so that ".." can be taken out of the text.
+// Plain returns a name whose text has no "..", and leads where name does.
 func Plain(name string) (string, error) {
+	if !strings.Contains(name, "..") {
+		return name, nil
+	}
+	return resolved(name)
+}
+
+// resolved returns the path without links above its last name, also without those of /proc, which mean more than their text.
+func resolved(name string) (string, error) {
 	if strings.HasSuffix(name, "/") {
 		name += "." // walk drops the slash, and with it that the name is a directory's
 	}
@@ -50,7 +58,7 @@ func errOpen(name string) error {
 func lastOf(asked string) (string, error) {
 	end := asked
 	for range MostLinks {
-		plain, err := Plain(end)
+		plain, err := resolved(end)
 		if err != nil {
 			return "", err
 		}
