@@ -88,7 +88,7 @@ func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRe
 	}
 	dir, name := config.Split(rest[0])
 	lock := atom.ParseFile(name)
-	if lock.Kind != atom.ActiveLock && lock.Kind != atom.ReaderLock {
+	if lock.Kind != atom.ActiveLock {
 		return a, "", r, fault.New(fault.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
 	if err := a.from.Configure(options, run.Options, lock.Name); err != nil {
