@@ -121,7 +121,7 @@ func (h *Hook) Environment() []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == process.MarkVariable || variable == "GOMAXPROCS=1" || strings.HasPrefix(name, "ADLOCK_HOOK") || slices.Contains(ofEvents, name)
+		return name == process.MarkVariable || variable == "GOMAXPROCS=1" || name == "ADLOCK_HOOK" || name == "ADLOCK_HOOK_RUNS" || slices.Contains(ofEvents, name)
 	})
 }
 
