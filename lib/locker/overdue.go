@@ -180,7 +180,7 @@ func (rec Recorder) Cure(lock atom.File, why error) string {
 	case errors.Is(why, killer.ErrAlive): // KILL does not end a process that waits in the kernel, and no advice does
 		return ""
 	case errors.Is(why, unix.EPERM) && os.Geteuid() != 0:
-		return "root may end it: " + rec.Command("stop", lock)
+		return "root may end it"
 	}
 	return rec.IfDead(lock)
 }
