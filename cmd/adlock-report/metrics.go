@@ -85,7 +85,10 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		}
 		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
-		if err != nil || a.unread || a.damaged > mostDamaged || !a.goesOn() { // what was not read now is counted later
+		if err == nil && !a.goesOn() {
+			err = fault.New(fault.Unavailable, a.user, "was not read in time")
+		}
+		if err != nil || a.unread || a.damaged > mostDamaged { // what was not read now is counted later
 			return nil, err
 		}
 		m.Users[0].Omitted += a.omitted
