@@ -109,7 +109,7 @@ func TestAdlockGetHasABranchForEachAnswer(t *testing.T) {
 		AnswerTooSoon: `%\) _adlock_deny too-soon ;;`,
 		AnswerBusy:    `%\) _adlock_deny busy ;;`,
 		AnswerFull:    `%\) _adlock_deny full ;;`, AnswerPaused: `%\) _adlock_deny paused ;;`,
-		AnswerExpired: `\[ "\$_adlock_status" = % \]; then # lock expired\n\t+_adlock_take takeover`,
+		AnswerExpired: `%\) _adlock_take takeover "\$@" ;;`,
 		AnswerStuck:   `%\) _adlock_deny stuck ` + strconv.Itoa(StatusNotPermitted) + ` ;;`,
 	} {
 		pattern := strings.ReplaceAll(meaning, "%", strconv.Itoa(status))
