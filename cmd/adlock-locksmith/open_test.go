@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
@@ -73,5 +75,10 @@ func TestOnlyAMissingHolderCountsAsALostLock(t *testing.T) {
 		if fault.KindOf(err) != want || fault.KindOf(kept) != want || (again == nil) != (want == fault.Denied) {
 			t.Errorf("mode %o: %v, %v; again: %v", mode, err, kept, again)
 		}
+	}
+	dir, socket := t.TempDir(), atom.HolderSocketName("feed")
+	must.Do(t, os.Symlink(socket, dir+"/"+socket)) // it cannot be reached: it leads to itself
+	if _, err := release([]string{"--token", "feed", dir + "/smith.x"}); !strings.HasPrefix(err.Error(), dir+"/smith.x: ") {
+		t.Errorf("names no lock: %v", err)
 	}
 }

@@ -20,13 +20,13 @@ func dial(dir, token, lock string) (net.Conn, error) {
 	}
 	defer d.Close()
 	if err := unix.Fchdir(d.Fd()); err != nil {
-		return nil, err
+		return nil, fault.Wrap(dir, err)
 	}
 	line, err := net.Dial("unix", atom.HolderSocketName(token))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
 		err = fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
-	return line, err
+	return line, fault.Wrap(lock, err)
 }
 
 // listen makes the holder's socket. It changes the working directory to the lock directory.
