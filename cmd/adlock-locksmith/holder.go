@@ -201,10 +201,8 @@ func (h *holder) endScript(pause time.Duration) bool {
 	if h.front != nil {
 		_ = message{Lost: true}.send(h.front) // `adlock hold` may be gone
 	}
-	ending := killer.Killer{
-		Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) },
-		Record: watchdog.SpeakFor(h.Request.Owner), // before this, the holder has no standard error
-	}
+	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
+	watchdog.SpeakFor(h.job()) // before this, the holder has no standard error
 	err := ending.End(h.job())
 	if err != nil {
 		h.smith.OwnStuck(&h.Request, h.token, process.Boottime()-h.since, err)

@@ -1,24 +1,23 @@
 package watchdog
 
 import (
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/killer"
 	"adlock/lib/process"
 )
 
-// SpeakFor gives this process, which has no standard error, the owner's standard error. While the job runs,
+// SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
 // no other process may keep the job's standard error open: its reader (cron, ssh, a pipe) would wait for
-// that process too. So a process calls SpeakFor only when it is about to end the job and to report why. If it cannot
-// be opened (a dead owner's, a socket), the returned killer.Killer.Record tries the members', or what is printed is lost.
-func SpeakFor(owner process.Identity) func([]process.Identity) error {
-	spoken := speakAs(owner.Key())
-	return func(members []process.Identity) error {
-		for _, m := range members {
-			spoken = spoken || speakAs(m.Key())
-		}
-		return nil
+// that process too. So a process calls SpeakFor only when it is about to end the job and to report why. If the
+// owner's cannot be opened (a dead owner's, a socket), SpeakFor tries the members', or what is printed is lost.
+func SpeakFor(job process.Job) {
+	if !speakAs(job.Owner.Key()) {
+		members, _ := killer.Members(job) // without a table, there are none to try
+		_ = slices.ContainsFunc(members, func(m process.Entry) bool { return speakAs(m.Key()) })
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
-	"adlock/lib/killer"
 	"adlock/lib/process"
 	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
@@ -37,7 +36,7 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 	}
 }
 
-// told ends the job j as a watchdog does, prints the warnings on standard error, and returns what is then in the file.
+// told prints the warnings as a watchdog of the job j does, and returns what is then in the file.
 func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	t.Helper()
 	own := must.Get(unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3))(t)
@@ -46,7 +45,7 @@ func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer null.Close()
 	must.Do(t, unix.Dup3(int(null.Fd()), 2, 0))
-	must.Do(t, killer.Killer{Record: SpeakFor(j.Owner)}.End(j))
+	SpeakFor(j)
 	for _, w := range warnings {
 		fault.Warn("x", w)
 	}

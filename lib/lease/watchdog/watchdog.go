@@ -76,10 +76,8 @@ func watch(args []string) {
 		rec.Log = &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most, Store: args[3]}
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
-	ending := killer.Killer{
-		Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) },
-		Record: SpeakFor(own.Owner), // before the ending: an ended owner has no standard error to open
-	}
+	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
+	SpeakFor(own.KnownJob(-1)) // before the ending: an ended owner has no standard error to open
 	var err error
 	if !heard.reporting {
 		_, _ = unix.Write(heard.line, []byte("acts\n")) // for HasActed; the locksmith may be gone
