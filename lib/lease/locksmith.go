@@ -398,11 +398,11 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	if t.dueIn(5) == 0 {
 		t.lose(errStoodStill)
 	}
-	reported := t.watchdog.HasActed() && (!t.ended.Load() || t.why.Load() == errStoodStill)
+	reported := (!t.ended.Load() || t.why.Load() == errStoodStill) && t.watchdog.LeaveReportIfActed()
 	if t.ended.Load() && !reported {
 		t.watchdog.ReportsWhy() // close dismisses it
 	} else {
-		t.watchdog.Dismiss() // the job is over; a watchdog that has ended it reports that
+		t.watchdog.Dismiss() // the job is over
 	}
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))

@@ -93,18 +93,24 @@ func (w *Watchdog) Arm(at, pause time.Duration) {
 // why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
 func (w *Watchdog) ReportsWhy() { w.send(reporting) }
 
-// HasActed reports whether the watchdog has begun to end the job. It reports why, unless this process does (ReportsWhy).
-func (w *Watchdog) HasActed() bool {
+// LeaveReportIfActed returns true if the watchdog has begun to end the job. Then the watchdog sends no further signal, and reports why.
+func (w *Watchdog) LeaveReportIfActed() bool {
 	text, _ := readLine(int(w.line.Fd()), 0) // "" if there is none
+	if text != "" {
+		w.hangUp(reporting)
+	}
 	return text != ""
 }
 
 // Dismiss ends the watchdog. A second call does nothing.
 func (w *Watchdog) Dismiss() {
-	if w == nil {
-		return
+	if w != nil {
+		w.hangUp(dismissal)
 	}
-	w.send(dismissal)
+}
+
+func (w *Watchdog) hangUp(last string) {
+	w.send(last)
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	if w.line != nil {

@@ -76,11 +76,14 @@ func watch(args []string) {
 		rec.Log = &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most, Store: args[3]}
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
-	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
+	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) {
+		heard.signalled = true
+		rec.RecordSignal(r, s)
+	}}
 	SpeakFor(own.KnownJob(-1)) // before the ending: an ended owner has no standard error to open
 	var err error
-	if !heard.reporting {
-		_, _ = unix.Write(heard.line, []byte("acts\n")) // for HasActed; the locksmith may be gone
+	if !heard.hasEnded() {
+		_, _ = unix.Write(heard.line, []byte("acts\n")) // for LeaveReportIfActed; the locksmith may be gone
 		err = ending.End(own.KnownJob(-1))
 	}
 	if err == nil && heard.reports(reportTimeout) {
@@ -93,6 +96,7 @@ func watch(args []string) {
 type locksmith struct {
 	line                       int
 	reporting, dismissed, gone bool
+	signalled                  bool
 }
 
 func (l *locksmith) hear(within time.Duration) (text string) {
@@ -139,7 +143,7 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports returns true if the locksmith announces its report of the ending in time, and then sends dismissal.
+// reports returns true if the locksmith dismisses the watchdog in time, and either reports the ending or no signal was sent.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()
@@ -151,7 +155,7 @@ func (l *locksmith) reports(within time.Duration) bool {
 		}
 		l.hear(left)
 	}
-	return l.reporting && l.dismissed
+	return l.dismissed && (l.reporting || !l.signalled)
 }
 
 // lastOrder parses the last of the orders in text: several may have come in one read.

@@ -64,7 +64,7 @@ func TestAWatchdogStaysSilentOnlyIfItsLocksmithReports(t *testing.T) {
 	} {
 		g, line := post(t)
 		say(t, g, said)
-		heard := &locksmith{line: line}
+		heard := &locksmith{line: line, signalled: true}
 		if said == reporting {
 			g.Close() // it has died
 		}
@@ -96,8 +96,8 @@ func TestAWatchdogEndsNothingOnceItsLocksmithReports(t *testing.T) {
 	if !heard.reports(time.Millisecond) {
 		t.Error("it does not wait for the report")
 	}
-	if !(&locksmith{line: line, dismissed: true}).hasEnded() {
-		t.Error("it ends a script that has released")
+	if l := (&locksmith{line: line, dismissed: true}); !l.hasEnded() || !l.reports(0) {
+		t.Error("it ends a script that has released, or reports that it did")
 	}
 }
 
