@@ -395,9 +395,6 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	}
 	l.held = nil
 	defer t.close()
-	if t.dueIn(5) == 0 {
-		t.lose(errStoodStill)
-	}
 	reported := (!t.ended.Load() || t.why.Load() == errStoodStill) && t.watchdog.LeaveReportIfActed()
 	if t.ended.Load() && !reported {
 		t.watchdog.ReportsWhy() // close dismisses it
