@@ -415,7 +415,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-var errStoodStill = errors.New("the locksmith stood still: the watchdog ended the job")
+var errStoodStill = errors.New("the locksmith stood still for most of its lease")
 
 // OwnStuck reports that this owner cannot end its job, and records why for newcomers. A job that then ends by
 // itself did not end at their request.
