@@ -86,9 +86,9 @@ type answer[T any] struct {
 
 // everyone calls see for root and for each user of this machine with a lock directory, with that user's rights, and for
 // several users at once. see's value is used even if see also returns an error. everyone returns the last error and
-// prints the others; with --watch, it returns all; with --output, it ignores other users' errors. all is nil if everyone fails before any user was
-// read. If the query is the whole name of an atom, all has only the users of such an atom. It also has users without
-// a lock directory whom q.remembers.
+// prints the others; with --watch it returns all, and with --output it ignores those of other users. all is nil if no
+// user could be read. If the query is the whole name of an atom, all has only the users of such an atom. It also has
+// users without a lock directory whom q.remembers.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")

@@ -29,7 +29,7 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers lists programs that lock by themselves: adlock's SHELL gives their lines a lock only if words for adlock say so.
+// Lockers lists programs that lock by themselves: their lines get a lock of ours only by words for adlock.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words that are meant for adlock but not understood are an error, as an ignored limit would be

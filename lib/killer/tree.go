@@ -185,7 +185,7 @@ func (h *tree) scan() (done bool, err error) {
 	return quiet && !fresh && h.unchecked() == nil, nil
 }
 
-// check is scan, and fails if a member must not or cannot be signalled: a job that cannot be ended as a whole is not touched.
+// check is scan, but fails for a job that cannot be ended as a whole, which is not touched.
 func (h *tree) check() (done bool, err error) {
 	if done, err = h.scan(); !done && err == nil {
 		err = h.obstacle()

@@ -113,7 +113,7 @@ func (s State) usual() time.Duration {
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean plus width deviations. A drop of the runtimes widens the deviation: the longest run times beyond bounds it.
+// wide is mean plus width deviations. A drop of the runtimes widens it; beyond times the longest run bounds it.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }

@@ -193,8 +193,8 @@ func (t *heldLease) renew() error {
 	return nil
 }
 
-// lose ends an owner's job; why is the error that lost the lease, unless this process stood still. After ErrGone another owner may already have the atom,
-// so the signals are a millisecond apart. A waiter has no job: it gives up only if its place is gone.
+// lose ends an owner's job because of why or, if this process stood still, of that. After ErrGone another owner may
+// already have the atom, so the signals are a millisecond apart. A waiter has no job: it gives up if its place is gone.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

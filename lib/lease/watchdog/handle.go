@@ -93,7 +93,7 @@ func (w *Watchdog) Arm(at, pause time.Duration) {
 // why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
 func (w *Watchdog) ReportsWhy() { w.send(reporting) }
 
-// LeaveReportIfActed returns true if the watchdog has begun to end the job. Then the watchdog sends no further signal, and reports why.
+// LeaveReportIfActed returns true if the watchdog has begun to end the job: then it stops that, and reports why.
 func (w *Watchdog) LeaveReportIfActed() bool {
 	text, _ := readLine(int(w.line.Fd()), 0) // "" if there is none
 	if text != "" {

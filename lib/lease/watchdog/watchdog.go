@@ -143,7 +143,7 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports returns true if the locksmith dismisses the watchdog in time, and either reports the ending or no signal was sent.
+// reports returns true if the locksmith dismisses the watchdog in time, and reports the ending, or no signal was sent.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()
