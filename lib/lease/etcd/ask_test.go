@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,16 +99,18 @@ func listening(t *testing.T) (string, net.Listener) {
 // Another member may answer, so ask tries each. But a busy member must not get the same question all the time.
 func TestEachSilentMemberIsAskedWithFewRequests(t *testing.T) {
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
-		var all []*member
-		for range members {
-			all = append(all, &member{answer: func(ctx context.Context, _ int64) error {
-				<-ctx.Done()
-				return ctx.Err()
-			}})
+		all := []*member{{}, {}, {}}[:members]
+		s := serving(t, all...)
+		for slices.ContainsFunc(all, func(m *member) bool { return m.asked.Load() == 0 }) { // until each is connected
+			must.Get(s.commit(t.Context(), txn{}))(t)
+		}
+		for _, m := range all {
+			m.asked.Store(0)
+			m.answer = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		if _, err := serving(t, all...).commit(ctx, txn{}); err == nil {
+		if _, err := s.commit(ctx, txn{}); err == nil {
 			t.Fatal("an owner has answered")
 		}
 		asked := int64(0)
