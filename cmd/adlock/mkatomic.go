@@ -146,18 +146,6 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	return pending, nil
 }
 
-// keepACL gives the new file the old one's access control list, without which the group's bits are the list's mask.
-func keepACL(file *os.File, old string) error {
-	const access = "system.posix_acl_access"
-	list := make([]byte, 1<<16)
-	n, err := unix.Getxattr(old, access, list)
-	if err != nil { // it has none, so the new one may not have the directory's either
-		_ = unix.Fremovexattr(int(file.Fd()), access)
-		return nil
-	}
-	return unix.Fsetxattr(int(file.Fd()), access, list[:n], 0)
-}
-
 // keepOwner gives the new file the owner and group of the old one; if that is not permitted, only the group.
 func keepOwner(file *os.File, there fs.FileInfo) {
 	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
