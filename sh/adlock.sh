@@ -539,7 +539,7 @@ _adlock_run_locked() {
 	else
 		_adlock_say "${1#* * }" 'not released: processes of the command may be left'
 	fi
-	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
+	[ "$_adlock_gone" = yes ] || ! _adlock_booked "$1" || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
 }
@@ -559,16 +559,17 @@ _adlock_run_beside() {
 _adlock_is_alone() {
 	_adlock_status=$2 _adlock_gone=no
 	_adlock_plain_status
-	case ${1##*/}:$_adlock_status in
-	lock.*:129 | lock.*:130 | lock.*:131 | lock.*:137 | lock.*:143) _adlock_find_helper || return 0 ;;
-	*) return 0 ;; # a store's locksmith knows the job
+	case ${1##*/}:$_adlock_status in # a store's locksmith knows the job
+	lock.*:129 | lock.*:130 | lock.*:131 | lock.*:137 | lock.*:143)
+		_adlock_find_helper || return 0
+		set -- "${1#* }" ${3:+"$3"}
+		for _adlock_try in 1 2 3 4 5 6 7 8 9; do # a signal to the whole group ends the helper too
+			_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
+			! _adlock_answered || break
+		done
+		return "$_adlock_status"
+		;;
 	esac
-	set -- "${1#* }" ${3:+"$3"}
-	for _adlock_try in 1 2 3 4 5 6 7 8 9; do # a signal to the whole group ends the helper too
-		_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
-		! _adlock_answered || break
-	done
-	return "$_adlock_status"
 }
 
 # _adlock_guard [IFELAPSED [EXPIREAFTER]] guards the script in the way that the helper prints
