@@ -224,7 +224,7 @@ E
 	makes <<'E'
 .PHONY: all
 all:
-	@$(ADLOCK) build all 15 -- $(MAKE) sub
+	@$${FLAGS+env MAKEFLAGS=$$FLAGS} $(ADLOCK) build all 15 -- $(MAKE) sub
 sub: Makefile
 	@echo built
 E
@@ -235,8 +235,8 @@ E
 	builds -t
 	rm "$T/sub"
 	refute [ -e "$ADLOCK_DIR" ]
-	builds A=nqt
-	assert_line built
+	FLAGS=A=nqt builds A=nqt # the flags as GNU make 3.81 tells them
+	[ -e "$ADLOCK_DIR" ]
 }
 
 # behind_a_link MAKE... checks that two releases behind one link are one program, and a PWD that leads

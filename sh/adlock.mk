@@ -103,7 +103,7 @@ ADLOCK = sh -c ' \
 	case $$5 in /*) [ "$$5" -ef "$${1%/*}" ] 2>/dev/null && ADLOCK_PROGRAM=$$5/Makefile ;; esac; \
 	shift 5; \
 	for own in $(_adlock_own); do eval "ADLOCK_$$own=\$$1"; shift; done; \
-	case $${MAKEFLAGS%% *} in -*) ;; *[nqt]*) for word; do shift; [ "$$word" != -- ] || exec "$$@"; done ;; esac; \
+	case $${MAKEFLAGS%% *} in -* | *=*) ;; *[nqt]*) for word; do shift; [ "$$word" != -- ] || exec "$$@"; done ;; esac; \
 	rest=$$0 mk=$${0\#\#* }; \
 	until [ -f "$$mk" ] || [ "$$mk" = "$$0" ]; do \
 		rest=$${rest% *}; mk="$${rest\#\#* } $$mk"; \
