@@ -50,6 +50,17 @@ func TestANewOwnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 	l.held.renewed.Add(-int64(l.Lease * 11 / 12)) // a release after a stop is no loss if the watchdog has not acted
 }
 
+func TestAReleaseAfterTheWholeLeaseIsALoss(t *testing.T) {
+	l, r := behind(&scriptedPlace{}, heldElsewhere()), newcomer(time.Minute)
+	r.End = make(chan time.Duration, 1)
+	r.Owner, _ = sleeper(t)
+	take(t, l, r)
+	l.held.renewed.Add(-int64(2 * l.Lease))
+	if err := l.Release(locker.ReleaseRequest{}); fault.KindOf(err) != fault.Denied {
+		t.Error(err)
+	}
+}
+
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
 func TestANewOwnerReplacesADeadWatchdog(t *testing.T) {
 	me := must.Get(process.Of(os.Getpid()))(t)

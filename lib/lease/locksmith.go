@@ -395,6 +395,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	}
 	l.held = nil
 	defer t.close()
+	if t.dueIn(6) == 0 { // no time is left to ask the store: another may have held the atom
+		t.lose(errStoodStill)
+	}
 	reported := (!t.ended.Load() || t.why.Load() == errStoodStill) && t.watchdog.LeaveReportIfActed()
 	if t.ended.Load() && !reported {
 		t.watchdog.ReportsWhy() // close dismisses it
