@@ -10,10 +10,9 @@ import (
 	"adlock/lib/process"
 )
 
-// SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
-// no other process may keep the job's standard error open: its reader (cron, ssh, a pipe) would wait for
-// that process too. So a process calls SpeakFor only when it is about to end the job and to report why. If the
-// owner's cannot be opened (a dead owner's, a socket), SpeakFor tries the members', or what is printed is lost.
+// SpeakFor gives this process, which has none, the job's standard error: the owner's or, if that cannot be opened (a
+// dead owner's, a socket), a member's. Call it only to report an ending: while a job runs, no other process may keep
+// its standard error open, as the reader (cron, ssh, a pipe) would wait for that process too.
 func SpeakFor(job process.Job) {
 	if !speakAs(job.Owner.Key()) {
 		members, _ := killer.Members(job) // without a table, there are none to try

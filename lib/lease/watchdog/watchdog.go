@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,7 +81,11 @@ func watch(args []string) {
 		heard.signalled = true
 		rec.RecordSignal(r, s)
 	}}
-	SpeakFor(own.KnownJob(-1)) // before the ending: an ended owner has no standard error to open
+	spoken := speakAs(own.Owner.Key())                       // before the ending: an ended owner has no standard error to open
+	ending.Record = func(members []process.Identity) error { // the killer has found these: another search would cost time
+		spoken = spoken || slices.ContainsFunc(members, func(m process.Identity) bool { return speakAs(m.Key()) })
+		return nil
+	}
 	var err error
 	if !heard.hasEnded() {
 		_, _ = unix.Write(heard.line, []byte("acts\n")) // for LeaveReportIfActed; the locksmith may be gone
@@ -88,6 +93,9 @@ func watch(args []string) {
 	}
 	if err == nil && heard.reports(reportTimeout) {
 		return
+	}
+	if !spoken { // the killer was not called, or refused the job
+		SpeakFor(own.KnownJob(-1))
 	}
 	why = errors.Join(why, err)
 	fault.Report(rec.Lost(locker.Title(own.Atom), locker.ReleaseRequest{Token: own.Token}, own.Atom, &own, why))
