@@ -60,6 +60,6 @@ func (n names) collision(j candidate) string {
 	return ""
 }
 
-var verbs = regexp.MustCompile(`adlock +(run|hold)\b`) // that lock
+var verbs = regexp.MustCompile(`adlock[ \t]+(run|hold)\b`) // that lock
 
 var given = regexp.MustCompile(`--name[= ](\S+)`)

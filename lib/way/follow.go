@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +37,7 @@ func Follow(name string) (string, error) {
 
 // Plain returns a name whose text has no "..", and leads where name does.
 func Plain(name string) (string, error) {
-	if !strings.Contains(name, "..") {
+	if !slices.Contains(strings.Split(name, "/"), "..") {
 		return name, nil
 	}
 	return resolved(name)
