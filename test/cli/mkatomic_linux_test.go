@@ -300,9 +300,7 @@ func TestMkatomicKeepsTheAccessControlList(t *testing.T) {
 	if err := unix.Setxattr(s.in("f"), "system.posix_acl_access", list, 0); err != nil {
 		need.Skip(t, "no access control lists here: "+err.Error())
 	}
-	if r := s.put("new", "--replace", "f"); r.Status != 0 {
-		t.Errorf("%+v", r)
-	}
+	s.put("new", "--replace", "f").Is(t, 0, "", "")
 	kept := make([]byte, 1000)
 	n, _ := unix.Getxattr(s.in("f"), "system.posix_acl_access", kept)
 	check.Equal(t, "the list", string(kept[:max(0, n)]), string(list))

@@ -2,15 +2,12 @@ package process
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
@@ -63,14 +60,7 @@ func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
 	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)
-	setpriv := must.Get(exec.LookPath("setpriv"))(t)
-	sudo := copyOf(t, setpriv, os.ModeSetuid|0o755)
-	var fs unix.Statfs_t
-	must.Do(t, unix.Statfs(sudo, &fs))
-	if fs.Flags&unix.ST_NOSUID != 0 {
-		need.Skip(t, "no set-user-ID programs here")
-	}
-	root := sudo + " --reuid 0 --regid 0 --clear-groups sleep 1000"
+	root := setUserID(t, "setpriv") + " --reuid 0 --regid 0 --clear-groups sleep 1000"
 	for claim, job := range map[string]string{"the command": root, "a child": "sh -c '" + root + "; :'"} {
 		t.Run(claim, func(t *testing.T) {
 			over := a.Gated(t)
@@ -100,12 +90,7 @@ func TestAHUPReachesASetUserIDCommandThatProcHides(t *testing.T) {
 	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)
-	var fs unix.Statfs_t
-	sleep := copyOf(t, must.Get(exec.LookPath("sleep"))(t), os.ModeSetuid|0o755)
-	if must.Do(t, unix.Statfs(sleep, &fs)); fs.Flags&unix.ST_NOSUID != 0 {
-		need.Skip(t, "no set-user-ID programs here")
-	}
-	got := a.Shell(t, `$run `+sleep+` 20 &
+	got := a.Shell(t, `$run `+setUserID(t, "sleep")+` 20 &
 		until grep -q ^command= "$ADLOCK_DIR"/lock.*; do sleep 0.01; done 2>/dev/null
 		kill -HUP $!; wait $!`, hiding...)
 	if got.Status != 128+int(syscall.SIGHUP) {

@@ -50,6 +50,17 @@ func copyOf(t *testing.T, program string, mode os.FileMode) string {
 	return path
 }
 
+// setUserID is a copy of a program that runs as root, whoever starts it.
+func setUserID(t *testing.T, program string) string {
+	t.Helper()
+	var fs unix.Statfs_t
+	path := copyOf(t, must.Get(exec.LookPath(program))(t), os.ModeSetuid|0o755)
+	if must.Do(t, unix.Statfs(path, &fs)); fs.Flags&unix.ST_NOSUID != 0 {
+		need.Skip(t, "no set-user-ID programs here")
+	}
+	return path
+}
+
 // open is an atom in a directory of root's that every user may read.
 func open(t *testing.T) *helper.Atom {
 	t.Helper()
@@ -121,16 +132,12 @@ func TestALockDirectoryBelowRootsIsAcceptedInAUserNamespace(t *testing.T) {
 	a.Shell(t, "$run echo ran").Refused(t, 77, "is above the lock directory, and another user's")
 }
 
-func TestWhatRootMustEndIsForeseenAsStuckWithItsCure(t *testing.T) {
+func TestAJobWithAProcessOfRootsIsStuckInADryRunToo(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	need.Tools(t, "setpriv")
 	a := nobodys(t)
-	var fs unix.Statfs_t
-	sudo := copyOf(t, must.Get(exec.LookPath("setpriv"))(t), os.ModeSetuid|0o755)
-	if must.Do(t, unix.Statfs(sudo, &fs)); fs.Flags&unix.ST_NOSUID != 0 {
-		need.Skip(t, "no set-user-ID programs here")
-	}
+	sudo := setUserID(t, "setpriv")
 	as := []string{"setpriv", "--reuid", strconv.Itoa(nobody), "--regid", strconv.Itoa(nobody), "--clear-groups"}
 	job := helper.Command{Args: append(slices.Clone(as), "sh", "-c", "$run "+sudo+" --reuid 0 --regid 0 --clear-groups sleep 1000"), Env: a.Env()}.Start(t)
 	helper.Eventually(t, "root's process runs", func() bool {
