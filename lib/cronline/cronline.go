@@ -148,8 +148,8 @@ func locksItself(text string) bool {
 }
 
 // CutSleep splits off a sleep before the first && or ";" of a command: words are the arguments of the sleep, rest is
-// the command after it. If there is no sleep, or its arguments have quotes or operators, is is false and rest is text.
-func CutSleep(text string) (words, rest string, is bool) {
+// the command after it. If there is no sleep, or it has quotes or operators, found is false and rest is text.
+func CutSleep(text string) (words, rest string, found bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {
 		head, after = text[:end], text[end:]

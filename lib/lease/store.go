@@ -142,5 +142,5 @@ type Last struct {
 	record.Last
 	Token string // of the acquisition that completed or, for a dead owner, of the newcomer that passed it
 	Node  string // the machine of the run that completed, or whose owner died
-	Kept  bool   // Completed was kept from the last lock before: no run that counts has completed since
+	Kept  bool   // Completed was copied from the previous last lock: no run that counts has completed since
 }

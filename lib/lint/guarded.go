@@ -15,8 +15,8 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks a line below adlock's SHELL, which itself would refuse the line's words for adlock only when the
-// job is due. locked is false if the line runs without a lock.
+// guarded checks a line below adlock's SHELL now: the shell itself would refuse the line's words for adlock only when
+// the job is due. locked is false if the line runs without a lock.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {

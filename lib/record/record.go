@@ -22,7 +22,7 @@ const format = "1"
 // only if a reader that does not know a new field would do harm: that reader treats the lock as damaged.
 type Record struct {
 	Owner process.Identity // the process that holds the lock; once it is dead, what is left of its job holds the lock
-	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
+	Job   process.Identity // on a terminal: the gate, which becomes the command once it is recorded here; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 	Node  string           // the node name of the owner's machine; "": the atom's host

@@ -132,8 +132,8 @@ const (
 	Paused Kind = "paused"
 	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID is that of adlock.
 	Missing Kind = "missing"
-	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); otherwise the
-	// fields of Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
+	// Wait, when a newcomer begins to wait: the fields of Deny, and Wait, for how long at most (limit.Never: without
+	// end). An Acquire or a Deny of the same PID, or that process's death, ends the wait.
 	Wait Kind = "wait"
 	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"

@@ -60,7 +60,7 @@ type Run struct {
 // atom. The time is longer than the interval of a weekly job.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
-// Completed reports whether the job ran, and was released without being ended by force. Then Held is its runtime.
+// Completed reports whether the job ran and released its lock, and was not ended by force. Then Held is its runtime.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
