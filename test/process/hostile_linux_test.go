@@ -50,7 +50,7 @@ func copyOf(t *testing.T, program string, mode os.FileMode) string {
 	return path
 }
 
-// setUserID is a copy of a program that runs as root, whoever starts it.
+// setUserID is a copy of a program that runs as root, also if another user starts it.
 func setUserID(t *testing.T, program string) string {
 	t.Helper()
 	var fs unix.Statfs_t
