@@ -164,6 +164,7 @@ func Listed(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
+// Numbers joins numbers by commas.
 func Numbers(list []int) string {
 	var words []string
 	for _, n := range list {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
@@ -16,8 +18,6 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
-
-	"golang.org/x/sys/unix"
 )
 
 // About the last 10,000 lines of the runlog are read, but only in four cases: an owner has run for learn.Floor or

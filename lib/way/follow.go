@@ -13,10 +13,9 @@ import (
 	"adlock/lib/fault"
 )
 
-// Follow returns the path of the file that `> name` would write, which need not exist: replacing it
-// replaces the content of name. Follow first asks the kernel whether a link may be followed (fs.protected_symlinks).
-// It refuses a link that leads to an open file, as /dev/stdout does. Such a file may have no path, and the process that
-// has it open would go on writing into it after it was replaced.
+// Follow returns the path of the file that `> name` would write, which need not exist: replacing it replaces the content
+// of name. Follow first asks the kernel whether a link may be followed (fs.protected_symlinks). It refuses a link to an
+// open file, as /dev/stdout is: its process would go on writing into it after it was replaced.
 func Follow(name string) (string, error) {
 	there, err := os.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
